@@ -14,6 +14,7 @@ from pathlib import Path
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.secret import reveal
 from pairs import SECONDS, asking, compared, served
 from peers import Slice, encrypted, number, timed
@@ -36,12 +37,12 @@ def _tools(work: Work) -> Receipt:
     return Receipt("kv-load", "8.1", "debian", "usr/bin")
 
 
-def theirs(program: Path, fields: dict[str, object], clients: int, cpu: int, requests: int, directory: Path) -> Slice:
+def theirs(program: Path, fields: Connection, clients: int, cpu: int, requests: int, directory: Path) -> Slice:
     """One run of valkey-benchmark with this many requests."""
-    argv = [str(program), "-h", str(fields["host"]), "-p", str(fields["port"]), "-q", "-r", str(KEYS)]
-    argv += ["-c", str(clients), "-n", str(requests), "--user", str(fields["user"]), "-a", reveal(fields["password"])]
+    argv = [str(program), "-h", fields.host, "-p", str(fields.port), "-q", "-r", str(KEYS)]
+    argv += ["-c", str(clients), "-n", str(requests), "--user", str(fields.user), "-a", reveal(fields.password)]
     if encrypted(fields):
-        argv += ["--tls", "--cacert", str(fields["tls_ca"]), "--tls-ciphersuites", "TLS_AES_256_GCM_SHA384"]
+        argv += ["--tls", "--cacert", str(fields.tls_ca), "--tls-ciphersuites", "TLS_AES_256_GCM_SHA384"]
     text, used = timed([*argv, "GET", "key:__rand_int__"], cpu, {}, directory)
     rate = number(r"([\d.]+) requests per second", text.replace("\r", "\n").splitlines()[-1])
     return Slice(rate, requests, used)
@@ -55,7 +56,7 @@ def rows() -> list[Row]:
     with served("valkey", [cpus[0]]) as fields, tempfile.TemporaryDirectory() as directory:
         for size, length in SIZES.items():
             with Agent() as agent:
-                agent.connect("loader", **fields["plain"])
+                agent.connect("loader", fields["plain"])
                 agent.query("loader", f'EVAL "{LOAD}" 0 {KEYS} {length}')
             for arm in ("plain", "encrypted"):
                 for clients in CLIENTS:
@@ -64,12 +65,12 @@ def rows() -> list[Row]:
 
 
 def compare(
-    program: Path, arm: str, size: str, clients: int, fields: dict[str, object], cpu: int, directory: Path
+    program: Path, arm: str, size: str, clients: int, fields: Connection, cpu: int, directory: Path
 ) -> list[Row]:
     """The rows of one setting."""
     with Agent(cpus=[cpu]) as agent:
         agent.program(asking("valkey", SCRIPT, "kv"))
-        agent.connect("check", **fields)
+        agent.connect("check", fields)
         checked = agent.slice("check", 0.2)
         assert checked.rows == checked.operations, "a key has no value"
         agent.disconnect("check")

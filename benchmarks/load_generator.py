@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.pki import Pki
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from pairs import SECONDS, asking, compared
 from peers import ROWS, Mysqlslap, Peer, Pgbench, Slice, Sysbench
 from run import Row
@@ -64,7 +66,7 @@ def peers(engine: str, installation: Installation, scratch: Path) -> list[Peer]:
 
 
 @contextmanager
-def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[str, dict[str, object]], Path]]:
+def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[str, Connection], Path]]:
     """A loaded server with TLS, and the connection fields of both arms."""
     engine, tls = engines.get(match.engine), mechanisms.get("tls")
     run_id = run_directory.new_id()
@@ -78,7 +80,9 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
         secrets.mkdir(mode=0o700, exist_ok=True)
         Pki(secrets / "tls-rsa2048", "rsa2048", both_ends=True)
         settings = tls.server_settings(engine, factors, secrets)
-        running = engine.start(installation, directory, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        running = engine.start(
+            StartRequest(installation, directory, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        )
         try:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             fields = {
@@ -86,7 +90,7 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
                 for arm in ("plain", "encrypted")
             }
             with Agent() as agent:
-                agent.connect("loader", **fields["plain"])
+                agent.connect("loader", fields["plain"])
                 for statement in match.tables:
                     agent.query("loader", statement)
             yield installation, fields, scratch
@@ -107,13 +111,13 @@ def rows() -> list[Row]:
     return found
 
 
-def compare(engine: str, peer: Peer, arm: str, clients: int, fields: dict[str, object], cpu: int) -> list[Row]:
+def compare(engine: str, peer: Peer, arm: str, clients: int, fields: Connection, cpu: int) -> list[Row]:
     """The rows of one peer and setting."""
     connecting = st.median(peer.slice(fields, clients, cpu, 0).cpu for _ in range(5))
     with Agent(cpus=[cpu]) as agent:
         agent.program(asking(engines.get(engine).dialect, peer.sql))
-        connected = agent.connect(arm, **fields, connections=clients, threads=1)
-        assert connected["encrypted"] == (arm == "encrypted")
+        connected = agent.connect(arm, fields | {"connections": clients, "threads": 1})
+        assert connected.encrypted == (arm == "encrypted")
         agent.slice(arm, 1.0)
         peer.slice(fields, clients, cpu, 1)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.histogram import decode
 from pairs import asking, documents, served
 
@@ -43,14 +44,14 @@ def main() -> None:
         measure(fields["encrypted"], connections, threads)
 
 
-def measure(fields: dict[str, object], connections: int, threads: int) -> None:
+def measure(fields: Connection, connections: int, threads: int) -> None:
     with Agent() as agent:
         empty = memory(agent.pid)
         opened = 0
         for arm in ARMS:
             begun = time.monotonic()
-            connected = agent.connect(arm, **fields, connections=connections, threads=threads)
-            assert connected["encrypted"]
+            connected = agent.connect(arm, fields | {"connections": connections, "threads": threads})
+            assert connected.encrypted
             took = time.monotonic() - begun
             print(f"arm {arm}: {connections} TLS connections, {threads} threads: open in {took:.2f} s", flush=True)
             opened += connections

@@ -75,7 +75,7 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
             agent.program(bench.program)
             rates = []
             for arm, fields in pair.connect.items():
-                agent.connect(arm, **fields)
+                agent.connect(arm, fields)
                 agent.slice(arm, 1.0, discard=0.0)
                 answer = agent.slice(arm, SECONDS / 2 - 1.0, discard=0.0)
                 rates.append(answer.operations / answer.seconds)

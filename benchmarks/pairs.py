@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, StartRequest
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.estimate.statistics import session_interval
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load.program import Program
 from ciphercost.load.workloads import Transaction, Workload, prepare
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.spec import Language
 from peers import Slice
 from run import Row
@@ -41,7 +42,7 @@ def served(
     cpus: list[int],
     prepare: Callable[[Engine, Path, Path], None] = _nothing,
     connections: int = 0,
-) -> Iterator[dict[str, dict[str, object]]]:
+) -> Iterator[dict[str, Connection]]:
     """A server with an unencrypted port and one with TLS 1.3 and AES-256-GCM: the connection fields of both arms.
 
     `prepare` gets the engine, the server's directory and the scratch directory before the start. `connections`: that the server must
@@ -58,12 +59,14 @@ def served(
         run_ownership.hand_over(secrets)
         settings = tls.server_settings(engine, factors, secrets)
         settings |= engine.settings_for(connections) if connections else {}
-        running = engine.start(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        running = engine.start(
+            StartRequest(installation, home, run_supervisor, cpus=cpus, settings=settings, logs=Path(logs))
+        )
         try:
             print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
             plain = running.connection() | tls.connection(engine, "plain", factors, secrets)
             own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
-            yield {"plain": plain, "encrypted": {**own, **running.other_ports["tls"]}}
+            yield {"plain": plain, "encrypted": (own | running.other_ports["tls"])}
         finally:
             running.stop()
 

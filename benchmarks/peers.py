@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 from ciphercost import engines
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.model.connection import Connection
 from ciphercost.model.secret import reveal
 
 ROWS = 100_000
@@ -38,12 +39,12 @@ class Peer(Protocol):
     sql: str
     """The operation, in the agent's script language."""
 
-    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+    def slice(self, fields: Connection, clients: int, cpu: int, seconds: int) -> Slice:
         """One run; `seconds` 0: one operation per connection."""
 
 
-def encrypted(fields: dict[str, object]) -> bool:
-    return str(fields.get("tls", "off")) != "off"
+def encrypted(fields: Connection) -> bool:
+    return str(fields.tls) != "off"
 
 
 def timed(argv: list[str], cpu: int, environment: dict[str, str], directory: Path) -> tuple[str, float]:
@@ -93,20 +94,20 @@ class Pgbench:
             "no pgbench: install postgresql-contrib, or `ciphercost install postgresql@18 --source debian`"
         )
 
-    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+    def slice(self, fields: Connection, clients: int, cpu: int, seconds: int) -> Slice:
         environment = {
-            "PGPASSWORD": reveal(fields["password"]),
+            "PGPASSWORD": reveal(fields.password),
             "PGSSLMODE": "verify-full" if encrypted(fields) else "disable",
-            "PGSSLROOTCERT": str(fields.get("tls_ca", "")),
+            "PGSSLROOTCERT": str(fields.tls_ca),
             "PGSSLMINPROTOCOLVERSION": "TLSv1.3",
             "PGHOST": "localhost",
-            "PGHOSTADDR": str(fields["host"]),
+            "PGHOSTADDR": str(fields.host),
             "PGGSSENCMODE": "disable",
             "PGCHANNELBINDING": "disable",
         }
         length = ["-T", str(seconds)] if seconds else ["-t", "1"]
         argv = [self.program, "-n", "-M", "prepared", "-c", str(clients), "-j", "1", *length, "-f", str(self.script)]
-        argv += ["-p", str(fields["port"]), "-U", str(fields["user"]), str(fields["database"])]
+        argv += ["-p", str(fields.port), "-U", str(fields.user), str(fields.database)]
         text, cpu_seconds = timed(argv, cpu, environment, self.directory)
         rate = number(r"tps = ([\d.]+) \(without initial", text)
         return Slice(rate, rate * seconds, cpu_seconds)
@@ -123,7 +124,7 @@ class Sysbench:
         found = package_cache.keep("sysbench", "bookworm-debian", _sysbench)
         self.root = Path(found.location).parent.parent
 
-    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+    def slice(self, fields: Connection, clients: int, cpu: int, seconds: int) -> Slice:
         share = self.root / "usr" / "share" / "sysbench"
         libraries = next(self.root.glob("usr/lib/*/libmariadb3/plugin"))
         environment = {"LUA_PATH": f"{share}/?.lua", "MARIADB_PLUGIN_DIR": str(libraries)}
@@ -131,14 +132,14 @@ class Sysbench:
         # The password is in a file, because everybody can read arguments.
         config = self.directory / "sysbench.conf"
         config.touch(0o600)
-        config.write_text(f"mysql-password={reveal(fields['password'])}\n")
-        argv += [f"--config-file={config}", f"--mysql-host={fields['host']}", f"--mysql-port={fields['port']}"]
-        argv += [f"--mysql-user={fields['user']}", f"--mysql-db={fields['database']}"]
+        config.write_text(f"mysql-password={reveal(fields.password)}\n")
+        argv += [f"--config-file={config}", f"--mysql-host={fields.host}", f"--mysql-port={fields.port}"]
+        argv += [f"--mysql-user={fields.user}", f"--mysql-db={fields.database}"]
         argv += [f"--threads={clients}", "--tables=1", f"--table-size={ROWS}", "--rand-type=uniform"]
         argv += [f"--time={seconds}", "--events=0"] if seconds else ["--time=0", f"--events={clients}"]
         if encrypted(fields):
             # It looks for these names in its working directory.
-            pem = Path(str(fields["tls_ca"])).parent
+            pem = Path(str(fields.tls_ca)).parent
             for name, source in (("cacert", "ca.pem"), ("client-cert", "server.pem"), ("client-key", "server.key")):
                 shutil.copyfile(pem / source, self.directory / f"{name}.pem")
             argv += ["--mysql-ssl=on"]
@@ -167,19 +168,19 @@ class Mysqlslap:
         self.program = next((str(each) for each in places if each.exists()), "")
         self._rate = 5000.0
 
-    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+    def slice(self, fields: Connection, clients: int, cpu: int, seconds: int) -> Slice:
         count = max(1, round(self._rate * seconds / clients)) * clients if seconds else clients
         queries = self.directory / "queries.sql"
         queries.write_text("".join(f"SELECT c FROM sbtest1 WHERE id = {n * 7919 % ROWS + 1};\n" for n in range(2000)))
         mariadb = self.program.endswith("mariadb-slap")
         if encrypted(fields):
-            tls = [f"--ssl-ca={fields['tls_ca']}", *(["--ssl"] if mariadb else ["--ssl-mode=VERIFY_CA"])]
+            tls = [f"--ssl-ca={fields.tls_ca}", *(["--ssl"] if mariadb else ["--ssl-mode=VERIFY_CA"])]
         else:
             tls = ["--skip-ssl"] if mariadb else ["--ssl-mode=DISABLED", "--get-server-public-key"]
-        argv = [self.program, "--no-defaults", f"--host={fields['host']}", f"--port={fields['port']}", "--protocol=TCP"]
-        argv += [f"--user={fields['user']}", f"--create-schema={fields['database']}", "--no-drop", f"--query={queries}"]
+        argv = [self.program, "--no-defaults", f"--host={fields.host}", f"--port={fields.port}", "--protocol=TCP"]
+        argv += [f"--user={fields.user}", f"--create-schema={fields.database}", "--no-drop", f"--query={queries}"]
         argv += ["--delimiter=;", f"--concurrency={clients}", f"--number-of-queries={count}", "--iterations=1", *tls]
-        text, cpu_seconds = timed(argv, cpu, {"MYSQL_PWD": reveal(fields["password"])}, self.directory)
+        text, cpu_seconds = timed(argv, cpu, {"MYSQL_PWD": reveal(fields.password)}, self.directory)
         took = number(r"Average number of seconds to run all queries: ([\d.]+)", text)
         self._rate = count / took if seconds and took else self._rate
         return Slice(count / took if took else 0.0, count, cpu_seconds)

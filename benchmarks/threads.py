@@ -11,6 +11,7 @@ import statistics as st
 import threading
 
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from pairs import asking, row
 from run import Row
 
@@ -27,10 +28,10 @@ def rows() -> list[Row]:
     with Agent(cpus=cpus) as both, Agent(cpus=cpus[:1]) as first, Agent(cpus=cpus[1:]) as second:
         for agent in (both, first, second):
             agent.program(asking("null", "nothing"))
-        both.connect("one", driver="null", connections=1, threads=1)
-        both.connect("two", driver="null", connections=2, threads=2)
+        both.connect("one", Connection(driver="null", connections=1, threads=1))
+        both.connect("two", Connection(driver="null", connections=2, threads=2))
         for agent in (first, second):
-            agent.connect("one", driver="null", connections=1, threads=1)
+            agent.connect("one", Connection(driver="null", connections=1, threads=1))
         rates = {
             "one": lambda: rate(both, "one"),
             "two": lambda: rate(both, "two"),

@@ -16,6 +16,7 @@ from pathlib import Path
 from ciphercost.host import debian, package_cache, run_in_place
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from pairs import SECONDS, asking, compared, documents, served
 from peers import Slice, number, timed
 from run import Row
@@ -84,13 +85,11 @@ def rows() -> list[Row]:
     return found
 
 
-def compare(
-    tool: Tool, arm: str, size: str, clients: int, fields: dict[str, object], cpu: int, directory: Path
-) -> list[Row]:
+def compare(tool: Tool, arm: str, size: str, clients: int, fields: Connection, cpu: int, directory: Path) -> list[Row]:
     """The rows of one tool and setting."""
     path = f"/{SIZES[size]}"
-    url = f"{'https' if arm == 'encrypted' else 'http'}://localhost:{fields['port']}{path}"
-    url = url.replace("localhost", str(fields["host"]))
+    url = f"{'https' if arm == 'encrypted' else 'http'}://localhost:{fields.port}{path}"
+    url = url.replace("localhost", fields.host)
     with Agent(cpus=[cpu]) as agent:
         agent.program(asking("http", f"GET {path}", "http"))
         ours(agent, arm, fields, clients, 0)
@@ -105,10 +104,10 @@ def compare(
         )
 
 
-def ours(agent: Agent, arm: str, fields: dict[str, object], clients: int, seed: int) -> Slice:
+def ours(agent: Agent, arm: str, fields: Connection, clients: int, seed: int) -> Slice:
     before = cpu_of(agent.pid)
-    connected = agent.connect(arm, **fields, connections=clients, threads=1)
-    assert connected["encrypted"] == (arm == "encrypted")
+    connected = agent.connect(arm, fields | {"connections": clients, "threads": 1})
+    assert connected.encrypted == (arm == "encrypted")
     answer = agent.slice(arm, SECONDS, discard=0.0, seed=seed)
     agent.disconnect(arm)
     if answer.errors:

@@ -108,7 +108,7 @@ def test_it_writes_only_below_its_directory_and_talks_to_nobody_else(home: Site)
     with home.started(factors) as server, Agent() as agent:
         program(agent, "GET /1KB")
         for arm in ("plain", "encrypted"):
-            agent.connect(arm, **home.fields(server, arm, factors))
+            agent.connect(arm, home.fields(server, arm, factors))
             assert agent.slice(arm, 60, discard=0, operations=20).errors == 0
         assert server.directory is not None
         listed = Path(f"/proc/{server.pid}/environ").read_bytes().decode().split("\0")

@@ -13,6 +13,7 @@ from ciphercost.engines import Server, caddy
 from ciphercost.engines._web.family import HTTP3
 from ciphercost.host.datagram_relay import DatagramRelay
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.resolve import resolve
@@ -30,7 +31,7 @@ def home(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
         yield made
 
 
-def fields(home: Site, server: Server, factors: Mapping[str, str] = EARLY) -> dict[str, Any]:
+def fields(home: Site, server: Server, factors: Mapping[str, str] = EARLY) -> Connection:
     return home.fields(server, "encrypted", factors) | {"http": "3", "per_request": True}
 
 
@@ -38,8 +39,8 @@ def fields(home: Site, server: Server, factors: Mapping[str, str] = EARLY) -> di
 def test_the_first_request_of_a_resumed_connection_is_early(home: Site, connections: int, threads: int) -> None:
     with home.started(EARLY, settings=BY_HTTP3) as server, Agent() as agent:
         program(agent, "GET /1KB")
-        answer = agent.connect("x", **fields(home, server) | {"connections": connections, "threads": threads})
-        assert (answer["protocol"], answer["application"], answer["verified"]) == ("TLSv1.3", "h3", True)
+        answer = agent.connect("x", fields(home, server) | {"connections": connections, "threads": threads})
+        assert (answer.protocol, answer.application, answer.verified) == ("TLSv1.3", "h3", True)
         done = agent.slice("x", 60, discard=0, operations=200)
         assert (done.operations, done.connects, done.errors, done.first_error) == (200, 200, 0, "")
         # A connection that was opened before the first ticket has none.
@@ -50,7 +51,7 @@ def test_without_it_no_request_is_early_although_sessions_are_resumed(home: Site
     tickets = EARLY | {"resumption": "tickets"}
     with home.started(tickets, settings=BY_HTTP3) as server, Agent() as agent:
         program(agent, "GET /1KB")
-        agent.connect("x", **fields(home, server, tickets))
+        agent.connect("x", fields(home, server, tickets))
         done = agent.slice("x", 60, discard=0, operations=100)
         assert (done.errors, done.early) == (0, 0)
         assert done.resumed >= 95
@@ -59,7 +60,7 @@ def test_without_it_no_request_is_early_although_sessions_are_resumed(home: Site
 
 def test_the_servers_log_tells_an_early_request_from_others(home: Site) -> None:
     with home.started(EARLY, settings=BY_HTTP3) as server, Agent() as agent:
-        agent.connect("x", **fields(home, server))
+        agent.connect("x", fields(home, server))
         spoken = [home.engine.sessions(server, agent, "x")[0][1] for _ in range(3)]
         assert spoken == ["HTTP/3.0 TLSv1.3", EARLY_SESSION, EARLY_SESSION]
 
@@ -77,7 +78,7 @@ def test_a_server_that_takes_no_early_data_answers_after_the_handshake(
     monkeypatch.setattr(caddy, "configuration", without)
     with home.started(EARLY, settings=BY_HTTP3) as server, Agent() as agent:
         program(agent, "GET /1KB")
-        agent.connect("x", **fields(home, server))
+        agent.connect("x", fields(home, server))
         done = agent.slice("x", 60, discard=0, operations=50)
         assert (done.operations, done.errors, done.early) == (50, 0, 0)
         assert home.engine.sessions(server, agent, "x")[0][1] == "HTTP/3.0 TLSv1.3"
@@ -92,7 +93,7 @@ def test_a_server_that_no_longer_takes_the_ticket_costs_one_request(home: Site) 
         Agent() as agent,
     ):
         program(agent, "GET /1KB")
-        agent.connect("x", **fields(home, first) | {"port": relay.port})
+        agent.connect("x", fields(home, first) | {"port": relay.port})
         done = agent.slice("x", 60, discard=0, operations=50)
         assert (done.operations, done.errors) == (50, 0)
         assert done.early > 0

@@ -13,6 +13,7 @@ import pytest
 
 import firebird
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.firebird import (
     ENGINE,
@@ -26,8 +27,9 @@ from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
-from ciphercost.model.secret import reveal
+from ciphercost.model.secret import Secret, reveal
 from processes import wait_for
 
 WIRE_CRYPT = mechanisms.get("wire-crypt")
@@ -100,12 +102,12 @@ def test_its_own_user_has_a_random_password_that_only_its_owner_can_read(server:
     assert len(path.read_text()) == 32
     assert not list(server.directory.glob("*.sql")), "the script that holds the password must be gone"
     with Agent() as agent, pytest.raises(AgentError, match="user name or password is wrong") as caught:
-        agent.connect("wrong", **{**server.connection(), "password": "guessed"})
+        agent.connect("wrong", server.connection() | {"password": Secret("guessed")})
     assert caught.value.code == "28000"
     with Agent() as agent:
-        connected = agent.connect("right", **server.connection())
-    assert connected["auth"] == "Srp256"
-    assert connected["server_version"].startswith("4.")
+        connected = agent.connect("right", server.connection())
+    assert connected.auth == "Srp256"
+    assert connected.server_version.startswith("4.")
 
 
 def test_the_cryptographic_library_is_known_before_it_is_loaded(server: FirebirdServer) -> None:
@@ -118,10 +120,12 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
         ENGINE.initialise(installation, scratch / "first", run_supervisor)
         shutil.copytree(scratch / "first", scratch / "second", symlinks=True)
         run_ownership.hand_over(scratch / "second")
-        servers = [ENGINE.start(installation, scratch / name, run_supervisor) for name in ("first", "second")]
+        servers = [
+            ENGINE.start(StartRequest(installation, scratch / name, run_supervisor)) for name in ("first", "second")
+        ]
         with Agent() as agent:
             for number, each in enumerate(servers):
-                agent.connect(str(number), **each.connection())
+                agent.connect(str(number), each.connection())
             agent.query("0", "CREATE TABLE t (n integer); INSERT INTO t VALUES (1)")
             with pytest.raises(AgentError, match="table unknown T"):
                 agent.query("1", "SELECT * FROM t")
@@ -136,7 +140,7 @@ def test_it_dies_with_its_run(installation: Installation) -> None:
     run_supervisor = supervisor.Supervisor(run_directory.new_id())
     directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
     ENGINE.initialise(installation, directory, run_supervisor)
-    server = ENGINE.start(installation, directory, run_supervisor)
+    server = ENGINE.start(StartRequest(installation, directory, run_supervisor))
     run_supervisor.close()
     wait_for("the server's end", lambda: run_ownership.start_time(server.pid) == "")
     assert not directory.exists()
@@ -148,7 +152,9 @@ def test_a_server_that_can_not_start_reports_the_reason(installation: Installati
         ENGINE.initialise(installation, directory, run_supervisor)
         (directory / "firebird.log").write_text("Address already in use, said an earlier start\n")
         with pytest.raises(RunError, match=r"Firebird 4\.\S+ did not start \(log: ") as caught:
-            ENGINE.start(installation, directory, run_supervisor, settings={"RemoteBindAddress": "192.0.2.1"})
+            ENGINE.start(
+                StartRequest(installation, directory, run_supervisor, settings={"RemoteBindAddress": "192.0.2.1"})
+            )
         assert "Cannot assign requested address" in str(caught.value)
         assert "an earlier start" not in str(caught.value)
 
@@ -191,11 +197,11 @@ def test_a_running_server_is_found_but_not_changed(
     server: FirebirdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = server.connection()
-    monkeypatch.setenv("ISC_PASSWORD", reveal(fields["password"]))
+    monkeypatch.setenv("ISC_PASSWORD", reveal(fields.password))
     found = ENGINE.find(url=firebird.url(server, "ciphercost"))
     assert found.source == "running"
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
-        running = ENGINE.start(found, tmp_path, run_supervisor)
+        running = ENGINE.start(StartRequest(found, tmp_path, run_supervisor))
         assert isinstance(running, RunningServer)
         assert running.pid == server.pid
         assert running.connection() == fields
@@ -220,7 +226,7 @@ def test_our_own_database_is_created_marked_and_dropped(
         with pytest.raises(AgentError, match="exists already"):
             ENGINE.make_schema(agent, fields, "ciphercost_run_1", "run-1")
         assert ENGINE.schemas(agent, fields) == {"ciphercost_run_1": "run-1"}
-        agent.connect("inside", **(fields | ENGINE.in_schema("ciphercost_run_1")))
+        agent.connect("inside", fields | ENGINE.in_schema("ciphercost_run_1"))
         agent.query("inside", "CREATE TABLE t (n integer)")
         agent.disconnect("inside")
         ENGINE.drop_schema(agent, fields, "ciphercost_run_1")
@@ -232,7 +238,7 @@ def test_a_database_without_our_mark_is_not_dropped_unless_told_so(server: Fireb
     path = str(server.directory / "ciphercost_theirs.fdb")
     fields = server.connection()
     with Agent() as agent:
-        agent.connect("own", **{**fields, "database": path, "create": True})
+        agent.connect("own", fields | {"database": path, "create": True})
         agent.disconnect("own")
         with pytest.raises(AgentError, match="leaves it alone"):
             ENGINE.drop_schema(agent, fields, "ciphercost_theirs")
@@ -262,4 +268,9 @@ def test_the_agent_refuses_a_port_where_no_firebird_listens() -> None:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
         with pytest.raises(AgentError, match="cannot connect"):
-            agent.connect("x", driver="firebird", host="127.0.0.1", port=port, user="u", password="p", database="d")
+            agent.connect(
+                "x",
+                Connection(
+                    driver="firebird", host="127.0.0.1", port=port, user="u", password=Secret("p"), database="d"
+                ),
+            )

@@ -13,7 +13,7 @@ import pytest
 
 import h2_servers
 from ciphercost import mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.h2 import DRIVER, ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.pki import Pki
@@ -21,6 +21,7 @@ from ciphercost.host.relay import Relay, moved
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import Arm, CellSpec
@@ -31,7 +32,6 @@ from conftest import RequireServer
 
 TLS = mechanisms.get("tls")
 CANARY = "canary0123456789"
-Fields = dict[str, object]
 
 
 class Running(msgspec.Struct):
@@ -43,13 +43,13 @@ class Running(msgspec.Struct):
     agent: JdbcAgent
     """For the default factors."""
 
-    def connect(self, arm: Arm, **factors: str) -> Fields:
-        fields = {**self.server.connection(), **TLS.connection(ENGINE, arm, TLS.check(factors), self.secrets)}
-        return {**fields, **(self.server.other_ports["tls"] if arm == "encrypted" else {})}
+    def connect(self, arm: Arm, **factors: str) -> Connection:
+        fields = self.server.connection() | TLS.connection(ENGINE, arm, TLS.check(factors), self.secrets)
+        return fields | (self.server.other_ports["tls"] if arm == "encrypted" else {})
 
-    def prove(self, encrypted: Fields) -> tuple[str, list[Proof]]:
+    def prove(self, encrypted: Connection) -> tuple[str, list[Proof]]:
         """Why the arms are not proven (empty: they are), and the proofs."""
-        fields: dict[Arm, Fields] = {"plain": self.connect("plain"), "encrypted": encrypted}
+        fields: dict[Arm, Connection] = {"plain": self.connect("plain"), "encrypted": encrypted}
         pair = ServerPair(fields, [self.server], CANARY, by_arm={"plain": self.server, "encrypted": self.server})
         proofs, _ = witnesses.prove(ENGINE, TLS, pair, self.agent, 1)
         return witnesses.unproven(proofs, TLS), proofs
@@ -63,8 +63,10 @@ def running(require_server: RequireServer, require_java: None) -> Iterator[Runni
         scratch = supervisor.scratch(run_id, run_supervisor)
         ENGINE.initialise(installation, scratch / "data", run_supervisor)
         settings = TLS.server_settings(ENGINE, TLS.check({}), scratch / "secrets")
-        server = ENGINE.start(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
-        like = {**server.connection(), **TLS.connection(ENGINE, "encrypted", TLS.check({}), scratch / "secrets")}
+        server = ENGINE.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        )
+        like = server.connection() | TLS.connection(ENGINE, "encrypted", TLS.check({}), scratch / "secrets")
         with h2_servers.agent(like, run_supervisor) as agent:
             yield Running(server, scratch / "secrets", run_supervisor, agent)
         server.stop()
@@ -83,15 +85,15 @@ def test_encryption_is_proven_by_server_wire_and_client(running: Running) -> Non
 @pytest.mark.parametrize("where", ["in clear", "TLS on the unencrypted port"])
 def test_an_encrypted_arm_without_tls_is_not_proven(running: Running, where: str) -> None:
     plain = running.connect("plain")
-    wrong = plain if where == "in clear" else running.connect("encrypted") | {"port": plain["port"]}
+    wrong = plain if where == "in clear" else running.connect("encrypted") | {"port": plain.port}
     assert "encrypted arm" in running.prove(wrong)[0]
 
 
 def test_the_version_and_the_cipher_that_were_asked_for_are_negotiated(running: Running) -> None:
     fields = running.connect("encrypted", version="1.2", cipher="aes128-gcm")
     with h2_servers.agent(fields, running.supervisor) as agent:
-        answer = agent.connect("encrypted", **fields)
-        assert (answer["protocol"], answer["cipher"]) == ("TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256")
+        answer = agent.connect("encrypted", fields)
+        assert (answer.protocol, answer.cipher) == ("TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256")
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
@@ -102,8 +104,8 @@ def test_no_connection_resumes_a_session(running: Running, version: str) -> None
     least = len(ssl.PEM_cert_to_DER_cert(certificate))
     with h2_servers.agent(fields, running.supervisor) as agent:
         for _ in range(3):
-            with Relay("127.0.0.1", int(str(fields["port"]))) as relay:
-                agent.connect("encrypted", **moved(fields, "127.0.0.1", relay.port))
+            with Relay("127.0.0.1", fields.port) as relay:
+                agent.connect("encrypted", moved(fields, "127.0.0.1", relay.port))
                 agent.disconnect("encrypted")
                 hello = bytes(relay.to_client)[: least + 200]
                 assert len(relay.to_client) > least + 400
@@ -114,9 +116,9 @@ def test_no_connection_resumes_a_session(running: Running, version: str) -> None
 def test_the_driver_trusts_no_other_authority_and_says_so(running: Running) -> None:
     fields = running.connect("encrypted")
     stranger = running.secrets / "stranger"
-    fields["tls_ca"] = str(Pki(stranger).ca)
+    fields |= {"tls_ca": str(Pki(stranger).ca)}
     with h2_servers.agent(fields, running.supervisor) as agent, pytest.raises(AgentError, match="PKIX path"):
-        agent.connect("encrypted", **fields)
+        agent.connect("encrypted", fields)
 
 
 def test_the_server_offers_no_anonymous_suite(running: Running) -> None:
@@ -124,7 +126,7 @@ def test_the_server_offers_no_anonymous_suite(running: Running) -> None:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("aNULL:@SECLEVEL=0")
-    port = int(str(running.connect("encrypted")["port"]))
+    port = int(str(running.connect("encrypted").port))
     with (
         contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as plain,
         pytest.raises(ssl.SSLError, match=r"HANDSHAKE_FAILURE|handshake failure"),
@@ -141,7 +143,7 @@ def test_the_server_is_confined_and_listens_on_loopback_alone(running: Running) 
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
         if line.split()[3] == "0A"
         and int(line.split()[1].partition(":")[2], 16)
-        in (running.connect("plain")["port"], running.connect("encrypted")["port"])
+        in (running.connect("plain").port, running.connect("encrypted").port)
     }
     assert listening == {"0100007F"}
 

@@ -38,7 +38,7 @@ def test_the_largest_document_arrives_whole_over_both_versions(home: Site) -> No
         program(agent, "GET /most.json")
         for arm in ("plain", "encrypted"):
             for http in ("1.1", "2"):
-                agent.connect("x", **home.fields(server, arm, {"certificate": "ecdsa-p256"}), http=http)
+                agent.connect("x", home.fields(server, arm, {"certificate": "ecdsa-p256"}) | {"http": http})
                 done = agent.slice("x", 60, discard=0, operations=20)
                 assert (done.operations, done.errors, done.first_error) == (20, 0, "")
                 assert done.bytes_received > 20 * haproxy.ENGINE.largest_document
@@ -47,7 +47,7 @@ def test_the_largest_document_arrives_whole_over_both_versions(home: Site) -> No
 def test_a_directory_is_its_index(home: Site) -> None:
     with home.started() as server, Agent() as agent:
         program(agent, "GET")
-        agent.connect("x", **home.fields(server, "plain"))
+        agent.connect("x", home.fields(server, "plain"))
         assert [agent.query("x", f"GET {path}")[0][0] for path in ("/", "/index.html", "/index", "/most")] == [
             "200", "200", "404", "404",
         ]  # fmt: skip
@@ -73,7 +73,7 @@ def test_handshakes_are_counted_once(home: Site) -> None:
     factors = {"certificate": "ecdsa-p256", "resumption": "tickets"}
     with home.started(factors) as server, Agent() as agent:
         program(agent, "GET /index.html")
-        agent.connect("x", **home.fields(server, "encrypted", factors), per_request=True)
+        agent.connect("x", home.fields(server, "encrypted", factors) | {"per_request": True})
         assert sum(server.handshakes()) == 1  # the connection that `connect` tries
         done = agent.slice("x", 60, discard=0, operations=30)
         full, resumed = server.handshakes()

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from asking import ask, raw
 from ciphercost.engines import Server
 from ciphercost.engines._web.family import HTTP3
 from ciphercost.host.ports import free_port
 from ciphercost.host.tls_names import GROUPS, KEYS, suite
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError
 from conftest import RequireServer
 from processes import wait_for
@@ -39,7 +41,7 @@ def server(home: Site) -> Iterator[Server]:
         yield started
 
 
-def fields(home: Site, server: Server, factors: dict[str, str] | None = None) -> dict[str, object]:
+def fields(home: Site, server: Server, factors: dict[str, str] | None = None) -> Connection:
     return home.fields(server, "encrypted", factors or EC) | {"http": "3"}
 
 
@@ -47,9 +49,10 @@ def test_it_answers_with_the_same_bytes_as_by_http_1(home: Site, server: Server)
     with Agent() as agent:
         program(agent, "GET /1KB", "GET /100KB", "GET /empty", "HEAD /100KB", "POST /1KB a=1&b=2", "DELETE /1KB")
         seen = set()
-        for arm, added in (("plain", {}), ("encrypted", {"http": "3"})):
-            answer = agent.connect(arm, **home.fields(server, arm, EC) | added)
-            assert answer["application"] == ("h3" if added else "http/1.1")
+        added_: dict[str, Changes] = {"plain": {}, "encrypted": {"http": "3"}}
+        for arm, added in added_.items():
+            answer = agent.connect(arm, home.fields(server, arm, EC) | added)
+            assert answer.application == ("h3" if added else "http/1.1")
             done = agent.slice(arm, 60, discard=0, operations=20)
             assert (done.rows, done.errors, done.first_error, done.connects) == (120, 0, "", 0)
             seen.add(done.checksum)
@@ -64,8 +67,8 @@ def test_several_connections_lose_nothing_and_count_their_datagrams(
 ) -> None:
     with home.started(EC, settings=BY_HTTP3, cpus=BOTH) as started, Agent(cpus=BOTH) as agent:
         program(agent, "GET /100KB")
-        many = {"connections": connections, "threads": threads, "per_request": per_request}
-        agent.connect("many", **fields(home, started) | many)
+        many: Changes = {"connections": connections, "threads": threads, "per_request": per_request}
+        agent.connect("many", fields(home, started) | many)
         assert home.engine.sessions(started, agent, "many", everywhere=True) == [SESSION] * connections
         done = agent.slice("many", 60, discard=0, operations=60)
         assert (done.operations, done.errors, done.first_error) == (60, 0, "")
@@ -83,18 +86,14 @@ def test_the_log_states_what_the_client_negotiated(home: Site, certificate: str)
         for group in ("x25519", "p256", "p384", "x25519mlkem768") if certificate == "ecdsa-p256" else ("p384",):
             for cipher in ("aes256-gcm", "aes128-gcm", "chacha20"):
                 factors = given | {"group": group, "cipher": cipher}
-                answer = agent.connect("x", **fields(home, started, factors))
+                answer = agent.connect("x", fields(home, started, factors))
                 wanted = suite(TLS.check(factors))
-                assert (answer["protocol"], answer["cipher"], answer["group"]) == ("TLSv1.3", wanted, GROUPS[group])
-                assert (answer["peer_key"], answer["verified"]) == (KEYS[certificate], True)
+                assert (answer.protocol, answer.cipher, answer.group) == ("TLSv1.3", wanted, GROUPS[group])
+                assert (answer.peer_key, answer.verified) == (KEYS[certificate], True)
                 assert home.engine.sessions(started, agent, "x") == [["t", "HTTP/3.0 TLSv1.3", wanted, "SUCCESS"]]
-        bare = {
-            name: value
-            for name, value in fields(home, started, given).items()
-            if name not in ("tls_certificate", "tls_key")
-        }
+        bare = fields(home, started, given) | {"tls_certificate": None, "tls_key": None}
         # nginx tells a client without a certificate so, by a status.
-        agent.connect("x", **bare)
+        agent.connect("x", bare)
         assert agent.query("x", "GET /1KB")[0][0] == "400"
 
 
@@ -103,7 +102,7 @@ def test_the_log_has_the_share_of_sessions_that_were_resumed(home: Site, resumpt
     given = EC | {"resumption": resumption}
     with home.started(given, settings=BY_HTTP3) as started, Agent() as agent:
         program(agent, "GET /1KB")
-        agent.connect("x", **fields(home, started, given) | {"connections": 2, "per_request": True})
+        agent.connect("x", fields(home, started, given) | {"connections": 2, "per_request": True})
         done = agent.slice("x", 60, discard=0, operations=100)
         assert (done.operations, done.connects, done.errors) == (100, 100, 0)
         total = [0, 0]
@@ -129,7 +128,7 @@ def test_a_connection_that_the_server_has_closed_is_opened_again(home: Site) -> 
         # A worker that is on its way out answers a new connection with CONNECTION_CLOSE.
         wait_for("workers with the new configuration", lambda: bool(now := workers(started)) and not now & before)
         program(agent, "GET /1KB")
-        agent.connect("x", **fields(home, started))
+        agent.connect("x", fields(home, started))
         done = agent.slice("x", 60, discard=0, operations=50)
         assert (done.operations, done.errors, done.first_error, done.connects) == (50, 0, "", 4)
 
@@ -141,9 +140,9 @@ def workers(server: Server) -> set[str]:
 # ── what can go wrong ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refusal(agent: Agent, given: dict[str, object]) -> str:
+def refusal(agent: Agent, given: Connection) -> str:
     with pytest.raises(AgentError) as caught:
-        agent.connect("x", **given)
+        agent.connect("x", given)
     return str(caught.value)
 
 
@@ -156,23 +155,25 @@ def test_a_port_without_http3_is_named(home: Site) -> None:
 def test_a_port_that_never_answers_is_named() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent, Agent() as agent:
         silent.bind(("127.0.0.1", 0))
-        given = {"driver": "http", "host": "127.0.0.1", "port": silent.getsockname()[1], "http": "3", "tls": "require"}
+        port = silent.getsockname()[1]
+        given = Connection(driver="http", host="127.0.0.1", port=port, http="3", tls="require")
         said = refusal(agent, given | {"timeout": 0.5})
         assert "no answer from 127.0.0.1" in said or "did not finish the login within 0.5 s" in said
 
 
 def test_a_wrong_certificate_or_cipher_is_refused_as_by_tcp(home: Site, server: Server) -> None:
     with Agent() as agent:
-        for change, reason in (
+        changes: list[tuple[Changes, str]] = [
             ({"tls_server_name": "elsewhere.example"}, "name mismatch"),
             ({"tls_ca": "/etc/ssl/certs/ca-certificates.crt"}, "signed by an unknown authority"),
             ({"tls_groups": GROUPS["mlkem768"]}, "refused the TLS handshake: handshake failure"),
-        ):
-            if "tls_ca" in change and not Path(change["tls_ca"]).exists():
+        ]
+        for change, reason in changes:
+            if (ca := change.get("tls_ca")) and not Path(ca).exists():
                 continue
             assert reason in refusal(agent, fields(home, server) | change), change
         # The agent goes on.
-        assert agent.connect("x", **fields(home, server))["verified"]
+        assert agent.connect("x", fields(home, server)).verified
 
 
 @pytest.mark.parametrize(
@@ -185,6 +186,8 @@ def test_a_wrong_certificate_or_cipher_is_refused_as_by_tcp(home: Site, server: 
     ],
 )
 def test_a_connection_that_can_not_be_is_refused_at_once(change: dict[str, object], reason: str) -> None:
-    given = {"driver": "http", "host": "127.0.0.1", "port": free_port(), "http": "3", "tls": "require"}
+    given = Connection(driver="http", host="127.0.0.1", port=free_port(), http="3", tls="require")
     with Agent() as agent:
-        assert reason in refusal(agent, given | change)
+        with pytest.raises(AgentError) as caught:
+            ask(agent, raw("x", given) | change)
+        assert reason in str(caught.value)

@@ -8,6 +8,7 @@ import pytest
 
 import initialised
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
@@ -23,10 +24,10 @@ def test_a_server_starts_from_a_copy_with_the_password_that_its_files_name(
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         for name in ("first", "second"):
             known.initialise(installation, scratch / name, run_supervisor)
-        server = known.start(installation, scratch / "second", run_supervisor, logs=tmp_path)
+        server = known.start(StartRequest(installation, scratch / "second", run_supervisor, logs=tmp_path))
         try:
             with Agent() as agent:
-                agent.connect("own", **server.connection())
+                agent.connect("own", server.connection())
                 assert agent.query("own", "SELECT 1") == [["1"]]
         finally:
             server.stop()

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Arm
 from ciphercost.prove import witnesses
 from ciphercost.provision.server_pair import ServerPair
@@ -35,11 +37,11 @@ class Store(msgspec.Struct):
 
     engine: Engine
     server: Server
-    connect: dict[Arm, dict[str, object]]
+    connect: dict[Arm, Connection]
 
-    def prove(self, **connect: dict[str, object]) -> str:
+    def prove(self, **connect: Connection) -> str:
         """Why the arms, with these fields replaced, are not proven; empty: they are."""
-        fields: dict[Arm, dict[str, object]] = {**self.connect, **connect}  # type: ignore[dict-item]
+        fields: dict[Arm, Connection] = {**self.connect, **connect}  # type: ignore[dict-item]
         pair = ServerPair(fields, [self.server], CANARY, by_arm={"plain": self.server, "encrypted": self.server})
         with Agent() as agent:
             proofs, _ = witnesses.prove(self.engine, TLS, pair, agent, 1)
@@ -55,14 +57,16 @@ def store(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
         engine.initialise(installation, scratch / "data", run_supervisor)
         factors = TLS.check({})
         settings = TLS.server_settings(engine, factors, scratch / "secrets")
-        server = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        server = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        )
         plain, encrypted = (TLS.connection(engine, arm, factors, scratch / "secrets") for arm in ("plain", "encrypted"))
         yield Store(
             engine,
             server,
             {
-                "plain": {**server.connection(), **plain},
-                "encrypted": {**server.connection(), **encrypted, **server.other_ports["tls"]},
+                "plain": (server.connection() | plain),
+                "encrypted": (server.connection() | encrypted | server.other_ports["tls"]),
             },
         )
         server.stop()
@@ -82,7 +86,7 @@ def test_an_unencrypted_encrypted_arm_is_not_proven(store: Store) -> None:
 
 
 def test_tls_on_the_unencrypted_port_is_not_proven(store: Store) -> None:
-    to_plain = store.connect["encrypted"] | {"port": store.connect["plain"]["port"]}
+    to_plain = store.connect["encrypted"] | {"port": store.connect["plain"].port}
     assert "encrypted arm" in store.prove(encrypted=to_plain)
 
 
@@ -97,9 +101,9 @@ def code(agent: Agent, arm: Arm, command: str) -> str:
 def test_commands_and_their_replies(store: Store, arm: Arm) -> None:
     name = store.engine.name
     with Agent() as agent:
-        answer = agent.connect(arm, **store.connect[arm])
-        assert (answer["encrypted"], answer["auth"]) == (arm == "encrypted", "password")
-        assert str(answer["server_version"]).startswith(OLDEST_VERSION[name])
+        answer = agent.connect(arm, store.connect[arm])
+        assert (answer.encrypted, answer.auth) == (arm == "encrypted", "password")
+        assert str(answer.server_version).startswith(OLDEST_VERSION[name])
         assert agent.query(arm, "SET k 'two words'; GET k") == [["two words"]]
         assert agent.query(arm, "GET none") == [[None]]
         large = "x" * 500_000
@@ -125,7 +129,7 @@ def test_a_connection_for_each_query_ends_when_it_is_over(store: Store, arm: Arm
     the deadline."""
     name = store.engine.name
     with Agent() as agent:
-        agent.connect(arm, **store.connect[arm], per_request=True)
+        agent.connect(arm, store.connect[arm] | {"per_request": True})
         for _ in range(3):
             assert str(agent.query(arm, NO_OPERATION[name], timeout=5)[0][0]).startswith(REPLY[name])
 
@@ -134,16 +138,16 @@ def test_a_connection_for_each_query_ends_when_it_is_over(store: Store, arm: Arm
 def test_each_connection_begins_with_its_setup(store: Store, per_request: bool) -> None:
     fields, first = store.connect["plain"] | {"per_request": per_request}, NO_OPERATION[store.engine.name]
     with Agent() as agent:
-        agent.connect("plain", **fields, setup=f"{first}; SET begun 'a; b'")
+        agent.connect("plain", fields | {"setup": f"{first}; SET begun 'a; b'"})
         assert agent.query("plain", f"{first}; GET begun") == [["a; b"]]
         with pytest.raises(AgentError, match="setup: "):
-            agent.connect("plain", **fields, setup=f"{first}; GET 'never closed")
+            agent.connect("plain", fields | {"setup": f"{first}; GET 'never closed"})
 
 
 def test_a_wrong_password_is_refused(store: Store) -> None:
     words = {"valkey": "WRONGPASS", "redis": "WRONGPASS", "memcached": "authentication failure"}[store.engine.name]
     with Agent() as agent, pytest.raises(AgentError) as caught:
-        agent.connect("plain", **store.connect["plain"] | {"password": "wrong"})
+        agent.connect("plain", store.connect["plain"] | {"password": Secret("wrong")})
     assert words in f"{caught.value.code}: {caught.value}"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import warm
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.engines.valkey import Valkey
 from ciphercost.model.errors import RunError, UsageError
@@ -103,7 +104,7 @@ def test_a_directory_that_can_not_be_read_is_an_error(require_server: RequireSer
         supervisor.Supervisor(run_directory.new_id()) as made,
         pytest.raises(RunError, match=r"Redis was not started, because its directory can't be read: No such file"),
     ):
-        engines.get("redis").start(require_server("redis"), tmp_path / "nothing", made)
+        engines.get("redis").start(StartRequest(require_server("redis"), tmp_path / "nothing", made))
 
 
 @pytest.mark.parametrize("name", ["valkey", "redis"])

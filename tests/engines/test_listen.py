@@ -60,7 +60,7 @@ def assert_echoed(engine: Engine, agent: Agent, arm: str) -> None:
 def test_it_listens_there_alone(elsewhere: Listening) -> None:
     found = listening(elsewhere.server.pid)
     assert {address for address, _ in found} == {"0200007F"}
-    assert {int(str(fields["port"])) for fields in elsewhere.connect.values()} <= {port for _, port in found}
+    assert {fields.port for fields in elsewhere.connect.values()} <= {port for _, port in found}
     for _, port in found:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=5)
@@ -71,16 +71,16 @@ def test_both_arms_reach_it_there_and_the_certificate_names_the_address(elsewher
     with Agent() as agent:
         for arm in ARMS:
             fields = elsewhere.connect[arm]
-            assert fields["host"] == ELSEWHERE
-            assert "trusted" not in fields  # it is this machine's own loopback
-            answer = agent.connect(arm, **fields)
-            assert answer["encrypted"] == (arm == "encrypted")
+            assert fields.host == ELSEWHERE
+            assert not fields.trusted  # it is this machine's own loopback
+            answer = agent.connect(arm, fields)
+            assert answer.encrypted == (arm == "encrypted")
             assert_echoed(engine, agent, arm)
         if engine.name == "firebird":
             return  # its encryption knows no certificate
-        assert answer["verified"]
+        assert answer.verified
         with pytest.raises(AgentError, match=r"(?i)certificate|mismatch"):
-            agent.connect("other", **elsewhere.connect["encrypted"], tls_server_name="127.0.0.3")
+            agent.connect("other", elsewhere.connect["encrypted"] | {"tls_server_name": "127.0.0.3"})
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -91,17 +91,17 @@ def test_it_is_reached_over_tls_from_another_network_namespace_by_its_own_addres
     require_possible(link.check_rights)
     with neighbour() as place, started(installation, NEAR, tmp_path) as made, Agent(netns=place) as agent:
         assert {address for address, _ in listening(made.server.pid)} == {"014D12C6"}
-        assert made.connect["plain"].get("trusted", False) == (name in LOGINS)
+        assert made.connect["plain"].trusted == (name in LOGINS)
         if name in RECOVERABLE:
-            careful = {field: value for field, value in made.connect["plain"].items() if field != "trusted"}
+            careful = made.connect["plain"] | {"trusted": False}
             with pytest.raises(AgentError, match="unencrypted"):
-                agent.connect("plain", **careful)
+                agent.connect("plain", careful)
         # The unencrypted login comes first, when no server remembers a password yet.
         for arm in ARMS:
-            assert made.connect[arm]["host"] == NEAR
-            answer = agent.connect(arm, **made.connect[arm])
-            assert answer["encrypted"] == (arm == "encrypted")
+            assert made.connect[arm].host == NEAR
+            answer = agent.connect(arm, made.connect[arm])
+            assert answer.encrypted == (arm == "encrypted")
             assert_echoed(made.engine, agent, arm)
             if statement := CLIENT.get(name):
                 assert agent.query(arm, statement) == [[FAR]]
-        assert answer["verified"] == (name != "firebird")
+        assert answer.verified == (name != "firebird")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer
@@ -49,7 +49,7 @@ def plain_server(home: ServerCopies) -> Iterator[Server]:
 
 
 def port_of(server: Server) -> int:
-    port = server.connection()["port"]
+    port = server.connection().port
     assert isinstance(port, int)
     return port
 
@@ -86,7 +86,7 @@ def test_the_password_is_random_and_stored_only_beside_the_data(plain_server: Se
     assert plain_server.directory is not None
     path = plain_server.directory / PASSWORD_FILE
     password = path.read_text()
-    assert reveal(plain_server.connection()["password"]) == password
+    assert reveal(plain_server.connection().password) == password
     assert path.stat().st_mode & 0o777 == 0o600
     assert password not in Path(f"/proc/{plain_server.pid}/cmdline").read_text()
     assert {each.name for each in plain_server.directory.iterdir()} == {"data", "tmp", PASSWORD_FILE, "server.pid"}
@@ -159,7 +159,7 @@ def test_one_server_offers_every_version_and_suite_and_the_client_pins_them(
         for version in ("1.2", "1.3"):
             for cipher in SUITES_12:
                 name = suite(TLS.check({"version": version, "cipher": cipher, "certificate": certificate}))
-                ca = home.fields(server, "encrypted", certificate=certificate)["tls_ca"]
+                ca = home.fields(server, "encrypted", certificate=certificate).tls_ca
                 done = home.client(
                     server, EncryptsConnections.of(home.engine).tls_witness, *options(home, ca, version, name)
                 )
@@ -195,14 +195,14 @@ def test_a_group_that_the_server_can_not_choose_is_refused_before_anything_start
             with pytest.raises(UsageError, match=f"mysql can't use the group {group}"):
                 home.engine.check_factors("tls", {"group": group}, "")
         with home.started(certificate="ecdsa-p256") as server:
-            ca = home.fields(server, "encrypted", certificate="ecdsa-p256")["tls_ca"]
+            ca = home.fields(server, "encrypted", certificate="ecdsa-p256").tls_ca
             assert handshake(server, ca, "prime256v1")
             assert handshake(server, ca, "secp384r1")
             with pytest.raises(ssl.SSLError):
                 handshake(server, ca, "X25519")
         return
     with home.started(certificate="ecdsa-p256", group="p384") as server:
-        ca = home.fields(server, "encrypted", certificate="ecdsa-p256")["tls_ca"]
+        ca = home.fields(server, "encrypted", certificate="ecdsa-p256").tls_ca
         for group, curve in known.items():
             if group == "p384":
                 assert handshake(server, ca, curve)
@@ -219,8 +219,8 @@ def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: ServerC
     factors = {"group": "x25519mlkem768", "certificate": "ecdsa-p256"}
     if knows:
         with home.started(None, **factors) as server, Agent() as agent:
-            answer = agent.connect("a", **home.fields(server, "encrypted", **factors))
-            assert answer["group"] == "X25519MLKEM768"
+            answer = agent.connect("a", home.fields(server, "encrypted", **factors))
+            assert answer.group == "X25519MLKEM768"
         return
     with pytest.raises(UsageError, match="lacks post-quantum groups"), home.started(None, **factors):
         pass
@@ -309,13 +309,13 @@ def test_a_running_server_is_found_but_not_changed(
     home: ServerCopies, plain_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = plain_server.connection()
-    monkeypatch.setenv("MYSQL_PWD", reveal(fields["password"]))
+    monkeypatch.setenv("MYSQL_PWD", reveal(fields.password))
     monkeypatch.setenv("HOME", str(tmp_path))
-    url = f"{home.engine.name}://{quote(USER)}@localhost:{fields['port']}/{fields['database']}?ssl-ca=/ca.pem"
-    server = home.engine.start(home.engine.find(url=url), tmp_path, home.supervisor)
+    url = f"{home.engine.name}://{quote(USER)}@localhost:{fields.port}/{fields.database}?ssl-ca=/ca.pem"
+    server = home.engine.start(StartRequest(home.engine.find(url=url), tmp_path, home.supervisor))
     assert isinstance(server, RunningServer)
     assert (server.pid, server.ca) == (plain_server.pid, "/ca.pem")
-    assert server.connection() == {**fields, "tls_server_name": "localhost"}
+    assert server.connection() == (fields | {"tls_server_name": "localhost"})
     server.stop()
     assert run_ownership.start_time(plain_server.pid) != ""
 
@@ -326,7 +326,7 @@ def test_a_url_of_the_other_kind_is_noticed_by_the_servers_greeting(
     other = engines.get("mariadb" if home.engine.name == "mysql" else "mysql")
     url = f"{other.name}://me@127.0.0.1:{port_of(plain_server)}/"
     with pytest.raises(UsageError, match=f"is {home.engine.title} .* name the engine {home.engine.name}"):
-        other.start(other.find(url=url), tmp_path, home.supervisor)
+        other.start(StartRequest(other.find(url=url), tmp_path, home.supervisor))
 
 
 def test_a_greeting_is_a_version_or_a_refusal(plain_server: Server, home: ServerCopies) -> None:
@@ -366,7 +366,7 @@ def test_option_files_are_read_as_the_servers_own_client_reads_them(
     found = {name: value for name, (value, where) in read(home.engine.name).items() if where == str(file)}
     assert found == {"user": "me too", "password": password, "host": "127.0.0.1", "port": port}
     server = RunningServer(home.engine.name, f"{home.engine.name}://", ("mysqld", "mariadbd"))
-    assert (server.pid, server.connection()["user"]) == (plain_server.pid, "me too")
+    assert (server.pid, server.connection().user) == (plain_server.pid, "me too")
     file.chmod(0o644)
     with pytest.raises(UsageError, match="chmod 600"):
         password_found()

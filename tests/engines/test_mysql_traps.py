@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from ciphercost.engines import Server
@@ -17,8 +19,9 @@ from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host.relay import Relay
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Changes, Connected, Connection
 from ciphercost.model.errors import AgentError, Unproven
-from ciphercost.model.secret import reveal
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import client_witness, load_connections, probe, wire_witness, witnesses
@@ -91,10 +94,10 @@ def test_with_tls_on_the_server_all_witnesses_confirm_both_arms(home: ServerCopi
 def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: ServerCopies) -> None:
     with (
         home.started({"socket": "s"}) as server,
-        Relay("127.0.0.1", int(str(server.connection()["port"]))) as relay,
+        Relay("127.0.0.1", server.connection().port) as relay,
     ):
         assert server.directory is not None
-        password = reveal(server.connection()["password"])
+        password = reveal(server.connection().password)
         home.client(server, f"CREATE USER {USER}@localhost IDENTIFIED BY '{password}'", *home.clear())
         through = ["-hlocalhost", f"-P{relay.port}", f"--socket={server.directory / 'data' / 's'}", "--database="]
         done = home.client(server, f"SELECT '{CANARY}'", *through)
@@ -106,7 +109,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: 
 
 
 def test_compression_hides_the_canary_but_does_not_count_as_encryption(home: ServerCopies, with_tls: Server) -> None:
-    port = int(str(with_tls.connection()["port"]))
+    port = with_tls.connection().port
     compress = ["--compression-algorithms=zlib"] if home.engine.name == "mysql" else ["--compress"]
     wire: dict[str, tuple[bytes, bytes]] = {}
     for name, options in (("compressed", compress), ("plain", [])):
@@ -127,8 +130,8 @@ def test_compression_hides_the_canary_but_does_not_count_as_encryption(home: Ser
 # ── logins that differ ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def log_in(agent: Agent, fields: dict[str, object]) -> str:
-    auth: str = agent.connect("a", **fields)["auth"]
+def log_in(agent: Agent, fields: Connection) -> str:
+    auth: str = agent.connect("a", fields).auth
     agent.disconnect("a")
     return auth
 
@@ -153,8 +156,9 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: ServerCopie
         proofs, connected = witnesses.prove(home.engine, TLS, pair, agent, session)
         witnesses.require(proofs, TLS)
         for arm in pair.connect:
-            answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
-            assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
+            pair.connect[arm] |= {"per_request": True}
+            answer = agent.connect(arm, pair.connect[arm])
+            assert answer.auth in ("caching_sha2_password fast", "mysql_native_password")
             load_connections.load_connections(home.engine, TLS, pair, agent, arm, answer, connected)
 
 
@@ -163,10 +167,11 @@ def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies) -> Non
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         pair = home.pair(server, certificate="ecdsa-p256")
         _, connected = witnesses.prove(home.engine, TLS, pair, agent, 1)
-        agent.connect("admin", **pair.connect["plain"])
+        agent.connect("admin", pair.connect["plain"])
         agent.query("admin", "FLUSH PRIVILEGES")
         arm: Arm = "plain"
-        answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
+        pair.connect[arm] |= {"per_request": True}
+        answer = agent.connect(arm, pair.connect[arm])
         with pytest.raises(
             Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"
         ):
@@ -204,16 +209,22 @@ def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: ServerCopies) -> 
 
 
 def test_a_negotiation_that_differs_from_the_request_is_named() -> None:
-    asked = {"tls_max": "1.3", "tls_ciphers": "A", "tls_groups": "X25519"}
-    answer = {"protocol": "TLSv1.3", "cipher": "A", "group": "X25519", "resumed": 0}
+    asked = Connection(driver="mysql", tls_max="1.3", tls_ciphers="A", tls_groups="X25519")
+    answer = Connected(connections=1, encrypted=True, protocol="TLSv1.3", cipher="A", group="X25519", resumed=0)
     assert client_witness.negotiation_mismatch(answer, asked) == ""
-    for change in ({"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}):
-        assert client_witness.negotiation_mismatch({**answer, **change}, asked) != ""
-    assert client_witness.negotiation_mismatch({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
+    changes: list[dict[str, Any]] = [{"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}]
+    for change in changes:
+        assert client_witness.negotiation_mismatch(msgspec.structs.replace(answer, **change), asked) != ""
+    assert (
+        client_witness.negotiation_mismatch(msgspec.structs.replace(answer, resumed=1), (asked | {"resumption": True}))
+        == ""
+    )
     promised = TLS.promises({"certificate": "rsa2048"})
-    assert client_witness.negotiation_mismatch({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
-    assert client_witness.negotiation_mismatch({**answer, "peer_key": ""}, asked, promised) == ""
-    other = client_witness.negotiation_mismatch({**answer, "peer_key": "EC P-256"}, asked, promised)
+    assert (
+        client_witness.negotiation_mismatch(msgspec.structs.replace(answer, peer_key="RSA 2048"), asked, promised) == ""
+    )
+    assert client_witness.negotiation_mismatch(msgspec.structs.replace(answer, peer_key=""), asked, promised) == ""
+    other = client_witness.negotiation_mismatch(msgspec.structs.replace(answer, peer_key="EC P-256"), asked, promised)
     assert other == "peer_key is EC P-256, but RSA 2048 was requested"
     assert TLS.promises({"version": "1.3"}) == {}
 
@@ -243,8 +254,8 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
     with Agent() as agent:
         agent.program(program)
         fields = home.fields(with_tls, "encrypted", **factors)
-        answer = agent.connect("encrypted", **fields, per_request=True)
-        assert answer["resumed"] == 0  # the first connection has nothing to resume
+        answer = agent.connect("encrypted", fields | {"per_request": True})
+        assert answer.resumed == 0  # the first connection has nothing to resume
         done = agent.slice("encrypted", 60, discard=0.0, operations=20)
         assert (done.errors, done.operations) == (0, 20)
         if resumption == "off":
@@ -258,17 +269,17 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
 
 def test_the_errors_that_refuse_unencrypted_connections_are_known(home: ServerCopies) -> None:
     with home.started({"require-secure-transport": "ON"}, certificate="ecdsa-p256") as server, Agent() as agent:
-        agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
+        agent.connect("a", home.fields(server, "encrypted", certificate="ecdsa-p256"))
         with pytest.raises(AgentError) as caught:
-            agent.connect("b", **home.fields(server, "plain"))
+            agent.connect("b", home.fields(server, "plain"))
         assert caught.value.code in EncryptsConnections.of(home.engine).refuses_clear
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
-        agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
+        agent.connect("a", home.fields(server, "encrypted", certificate="ecdsa-p256"))
         agent.query("a", "CREATE USER strict@'127.0.0.1' IDENTIFIED BY 'word' REQUIRE SSL")
-        strict = {"user": "strict", "password": "word", "database": ""}
-        agent.connect("c", **home.fields(server, "encrypted", certificate="ecdsa-p256") | strict)
+        strict: Changes = {"user": "strict", "password": Secret("word"), "database": ""}
+        agent.connect("c", home.fields(server, "encrypted", certificate="ecdsa-p256") | strict)
         with pytest.raises(AgentError) as caught:
-            agent.connect("d", **home.fields(server, "plain") | strict)
+            agent.connect("d", home.fields(server, "plain") | strict)
         assert caught.value.code in EncryptsConnections.of(home.engine).refuses_clear
 
 
@@ -279,7 +290,7 @@ def test_our_database_is_created_marked_found_and_dropped(home: ServerCopies, wi
     engine, fields = home.engine, home.fields(with_tls, "plain")
     with Agent(log=tmp_path / "agent.log") as agent:
         before = OwnSchema.of(engine).schemas(agent, fields)
-        agent.connect("user", **fields)
+        agent.connect("user", fields)
         agent.query("user", "CREATE DATABASE `ciphercost_o``dd`")
         OwnSchema.of(engine).make_schema(agent, fields, "ciphercost_run_1", "run-1")
         with pytest.raises(AgentError, match="exists"):
@@ -289,7 +300,7 @@ def test_our_database_is_created_marked_found_and_dropped(home: ServerCopies, wi
             "ciphercost_run_1": "run-1",
             "ciphercost_o`dd": "",
         }
-        agent.connect("inside", **(fields | OwnSchema.of(engine).in_schema("ciphercost_run_1")))
+        agent.connect("inside", fields | OwnSchema.of(engine).in_schema("ciphercost_run_1"))
         assert agent.query("inside", "SELECT DATABASE()") == [["ciphercost_run_1"]]
         OwnSchema.of(engine).drop_schema(agent, fields, "ciphercost_run_1")
         OwnSchema.of(engine).drop_schema(agent, fields, "ciphercost_o`dd")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.postgresql import (
     ENGINE,
@@ -37,6 +37,7 @@ from ciphercost.host.tls_names import GROUPS, POST_QUANTUM, SUITES_13, suite
 from ciphercost.host.versions import matches
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import reveal
 from ciphercost.prove.client_witness import negotiation_mismatch
@@ -74,7 +75,11 @@ def start(
     def start(settings: dict[str, str] | None = None, **factors: str) -> Server:
         if factors:
             settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
-        started.append(ENGINE.start(require_postgresql, cluster, run_supervisor, settings=settings, logs=tmp_path))
+        started.append(
+            ENGINE.start(
+                StartRequest(require_postgresql, cluster, run_supervisor, settings=settings or {}, logs=tmp_path)
+            )
+        )
         return started[-1]
 
     yield start
@@ -83,7 +88,7 @@ def start(
 
 
 def port_of(server: Server) -> int:
-    port = server.connection()["port"]
+    port = server.connection().port
     assert isinstance(port, int)
     return port
 
@@ -91,14 +96,14 @@ def port_of(server: Server) -> int:
 def psql(server: Server, sql: str, **parameters: str) -> str:
     """Return what PostgreSQL's own client prints."""
     fields = server.connection()
-    target = {"host": fields["host"], "port": fields["port"], "user": fields["user"], "dbname": fields["database"]}
+    target = {"host": fields.host, "port": fields.port, "user": fields.user, "dbname": fields.database}
     words = " ".join(f"{name}={value}" for name, value in {**target, "gssencmode": "disable", **parameters}.items())
     done = subprocess.run(
         ["psql", "-XAtc", sql, words],
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": os.environ["PATH"], "PGPASSWORD": reveal(fields["password"])},
+        env={"PATH": os.environ["PATH"], "PGPASSWORD": reveal(fields.password)},
     )
     if done.returncode:
         raise RunError(done.stderr)
@@ -128,7 +133,7 @@ def test_a_server_runs_unprivileged_on_loopback_only_and_stops_on_request(start:
 
 def test_the_password_is_random_and_stored_only_in_the_cluster(start: Start, cluster: Path) -> None:
     server = start()
-    password = reveal(server.connection()["password"])
+    password = reveal(server.connection().password)
     assert (cluster / PASSWORD_FILE).read_text() == password
     assert (cluster / PASSWORD_FILE).stat().st_mode & 0o777 == 0o600
     assert str(password) not in Path(f"/proc/{server.pid}/cmdline").read_text()
@@ -141,7 +146,7 @@ def test_a_copy_of_a_cluster_can_be_started_beside_it(
     shutil.copytree(cluster, scratch / "copy", copy_function=shutil.copy2)
     run_ownership.hand_over(scratch / "copy")
     first = start()
-    second = ENGINE.start(require_postgresql, scratch / "copy", run_supervisor, logs=scratch)
+    second = ENGINE.start(StartRequest(require_postgresql, scratch / "copy", run_supervisor, logs=scratch))
     assert port_of(first) != port_of(second)
     second.stop()
 
@@ -152,7 +157,7 @@ def test_nobody_can_log_in_without_the_password(start: Start, require: Require) 
     fields = server.connection()
     assert "trust" not in HBA
     done = subprocess.run(
-        ["psql", "-w", f"host=127.0.0.1 port={fields['port']} user={fields['user']} dbname=postgres", "-c", "SELECT 1"],
+        ["psql", "-w", f"host=127.0.0.1 port={fields.port} user={fields.user} dbname=postgres", "-c", "SELECT 1"],
         capture_output=True,
         text=True,
         check=False,
@@ -204,7 +209,7 @@ def test_it_works_without_root(tmp_path: Path, require: Require, require_postgre
         "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
         "    found = engine.find(bindir=sys.argv[1])\n"
         "    engine.initialise(found, scratch / 'data', made)\n"
-        "    server = engine.start(found, scratch / 'data', made)\n"
+        "    server = engine.start(engines.StartRequest(found, scratch / 'data', made))\n"
         "    assert server.library, server\n"
         "    server.stop()\n"
         "print(made.problems, scratch.exists())"
@@ -314,17 +319,18 @@ def test_the_whole_tls_matrix_on_every_version(
     ENGINE.initialise(installation, data, run_supervisor)
     with Agent() as agent:
 
-        def seen(server: Server, factors: dict[str, str]) -> dict[str, object]:
+        def seen(server: Server, factors: dict[str, str]) -> Connected:
             fields = TLS.connection(ENGINE, "encrypted", factors, scratch / "secrets")
-            answer = agent.connect("a", **server.connection(), **fields)
+            connection = server.connection() | fields
+            answer = agent.connect("a", connection)
             rows = agent.query("a", ENGINE.tls_witness)
-            assert rows == [["t", answer["protocol"], answer["cipher"]]]
-            assert negotiation_mismatch(answer, fields) == ""
+            assert rows == [["t", answer.protocol, answer.cipher]]
+            assert negotiation_mismatch(answer, connection) == ""
             return answer
 
         def started(**factors: str) -> Server:
             settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
-            return ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
+            return ENGINE.start(StartRequest(installation, data, run_supervisor, settings=settings, logs=tmp_path))
 
         for certificate, key in (("rsa2048", "RSA 2048"), ("rsa4096", "RSA 4096"), ("ecdsa-p256", "P-256")):
             server = started(certificate=certificate)
@@ -332,10 +338,10 @@ def test_the_whole_tls_matrix_on_every_version(
                 for cipher in SUITES_13:
                     factors = {"version": protocol, "cipher": cipher, "certificate": certificate}
                     answer = seen(server, factors)
-                    assert answer["cipher"] == suite(TLS.check(factors))
-                    assert key in str(answer["peer_key"])
+                    assert answer.cipher == suite(TLS.check(factors))
+                    assert key in str(answer.peer_key)
             for verify, verified in (("full", True), ("ca", True), ("require", False)):
-                assert seen(server, {"verify": verify, "certificate": certificate})["verified"] is verified
+                assert seen(server, {"verify": verify, "certificate": certificate}).verified is verified
             server.stop()
         for group in GROUPS:
             try:
@@ -346,7 +352,7 @@ def test_the_whole_tls_matrix_on_every_version(
             if group in POST_QUANTUM and "1.1.1" in server.library:
                 continue  # the builds from Maven lack ML-KEM
             server = started(group=group)
-            assert seen(server, {"group": group})["group"] == GROUPS[group]
+            assert seen(server, {"group": group}).group == GROUPS[group]
             server.stop()
 
 
@@ -417,7 +423,7 @@ def test_a_server_under_a_vendors_own_name_is_found_and_started(
     for name, program in (("edb-postgres", "postgres"), ("initdb", "initdb")):
         (bindir / name).symlink_to(Path(require_postgresql.location) / program)
     assert version_of(bindir) == require_postgresql.version
-    ENGINE.start(ENGINE.find(bindir=str(bindir)), cluster, run_supervisor, logs=tmp_path).stop()
+    ENGINE.start(StartRequest(ENGINE.find(bindir=str(bindir)), cluster, run_supervisor, logs=tmp_path)).stop()
 
 
 # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -433,10 +439,10 @@ def test_queries_for_encryption_at_rest_work_on_every_version(
     data = scratch / f"rest-{version}"
     ENGINE.initialise(installation, data, run_supervisor)
     settings = ENGINE.cache_settings(5 << 20, direct=True)
-    server = ENGINE.start(installation, data, run_supervisor, settings=settings, logs=tmp_path)
+    server = ENGINE.start(StartRequest(installation, data, run_supervisor, settings=settings, logs=tmp_path))
     with Agent() as agent:
         fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
-        agent.connect("a", **fields)
+        agent.connect("a", fields)
         assert agent.query("a", ENGINE.home) == [[str(data)]]
         said = {str(name): value for name, value in agent.query("a", ENGINE.variables)}
         assert said["shared_buffers"] == str((5 << 20) // 8192)
@@ -448,7 +454,7 @@ def test_queries_for_encryption_at_rest_work_on_every_version(
         assert opened_directly(server, "/base/") is direct
         assert opened_directly(server, "/pg_wal/") is False
         for spill in ENGINE.spills(word := f"canary{version}"):
-            agent.connect("spill", **fields)
+            agent.connect("spill", fields)
             for statement in spill.statements:
                 agent.query("spill", statement)
             hits = canary_scan.search(canary_scan.below([data]), word).hits
@@ -505,15 +511,15 @@ def test_a_running_server_is_found_but_not_changed(
 ) -> None:
     own = start()
     fields = own.connection()
-    monkeypatch.setenv("PGPASSWORD", reveal(fields["password"]))
-    url = f"postgresql://{fields['user']}@localhost:{fields['port']}/postgres?sslrootcert=/ca.pem"
+    monkeypatch.setenv("PGPASSWORD", reveal(fields.password))
+    url = f"postgresql://{fields.user}@localhost:{fields.port}/postgres?sslrootcert=/ca.pem"
     installation = ENGINE.find(url=url)
     assert installation.source == "running"
-    server = ENGINE.start(installation, tmp_path, run_supervisor)
+    server = ENGINE.start(StartRequest(installation, tmp_path, run_supervisor))
     assert isinstance(server, RunningServer)
     assert server.pid == own.pid
     assert server.ca == "/ca.pem"
-    assert server.connection() == {**fields, "tls_server_name": "localhost"}
+    assert server.connection() == (fields | {"tls_server_name": "localhost"})
     server.stop()
     assert run_ownership.start_time(own.pid) != ""
 
@@ -545,8 +551,8 @@ def test_sqlite_is_a_directory_and_no_server(tmp_path: Path, run_supervisor: Sup
     sqlite = engines.get("sqlite")
     installation = Installation("sqlite", "", "library", "agent")
     sqlite.initialise(installation, tmp_path / "db", run_supervisor)
-    server = sqlite.start(installation, tmp_path / "db", run_supervisor)
-    assert server.connection() == {"driver": "sqlite", "path": str(tmp_path / "db" / "database.sqlite")}
+    server = sqlite.start(StartRequest(installation, tmp_path / "db", run_supervisor))
+    assert server.connection() == Connection(driver="sqlite", path=str(tmp_path / "db" / "database.sqlite"))
     assert (server.pid, server.cgroups) == (0, ())
     with pytest.raises(UsageError, match="neither --url nor --bindir"):
         sqlite.find(url="postgresql://localhost")

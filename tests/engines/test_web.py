@@ -57,7 +57,7 @@ def server(home: Site) -> Iterator[Server]:
 
 def ports(of: Server) -> dict[str, int]:
     assert isinstance(of, WebServer)
-    return {"plain": of.port} | {name: int(str(fields["port"])) for name, fields in of.other_ports.items()}
+    return {"plain": of.port} | {name: fields["port"] for name, fields in of.other_ports.items()}
 
 
 def arms(of: Server) -> list[str]:
@@ -177,8 +177,8 @@ def test_every_port_answers_with_the_same_bytes(home: Site, server: Server) -> N
     with Agent() as agent:
         program(agent, *asked, f'POST {large} {{"a": 1}}')
         for arm in arms(server):
-            answer = agent.connect(arm, **home.fields(server, arm, WITH_TLS))
-            assert answer["encrypted"] == (arm == "encrypted")
+            answer = agent.connect(arm, home.fields(server, arm, WITH_TLS))
+            assert answer.encrypted == (arm == "encrypted")
             done = agent.slice(arm, 60, discard=0, operations=3)
             assert (done.errors, done.first_error, done.rows) == (0, "", 3 * 7)
             seen[arm] = done.checksum
@@ -198,10 +198,10 @@ def test_both_versions_of_http_answer_the_same_on_every_port(home: Site, server:
             fields = home.fields(server, arm, WITH_TLS) | home.engine.workload_fields(
                 home.installation.version, {"http": version}, encrypted=arm == "encrypted"
             )
-            answer = agent.connect("x", **fields)
-            assert answer["application"] == ("h2" if version == 2 else "http/1.1")
+            answer = agent.connect("x", fields)
+            assert answer.application == ("h2" if version == 2 else "http/1.1")
             assert home.engine.sessions(server, agent, "x") == [
-                ["t", answer["protocol"], answer["cipher"]] if arm == "encrypted" else ["f", "", ""]
+                ["t", answer.protocol, answer.cipher] if arm == "encrypted" else ["f", "", ""]
             ]
             done = agent.slice("x", 60, discard=0, operations=20)
             assert (done.rows, done.errors, done.first_error) == (20 * 5, 0, "")
@@ -212,7 +212,7 @@ def test_both_versions_of_http_answer_the_same_on_every_port(home: Site, server:
 def test_a_missing_document_fails_with_its_status(home: Site, server: Server) -> None:
     with Agent() as agent:
         program(agent, "GET /nowhere")
-        agent.connect("x", **home.fields(server, "plain"))
+        agent.connect("x", home.fields(server, "plain"))
         assert agent.query("x", "GET /nowhere")[0][0] == "404"
         done = agent.slice("x", 60, discard=0, operations=5)
         assert (done.operations, done.errors, done.error_kinds) == (0, 5, "status-404=5")
@@ -226,7 +226,7 @@ def test_bodies_of_250_mb_stream(home: Site, server: Server) -> None:
     with Agent() as agent:
         program(agent, "GET /250MB")
         for arm in ("plain", "encrypted"):
-            agent.connect(arm, **home.fields(server, arm, WITH_TLS))
+            agent.connect(arm, home.fields(server, arm, WITH_TLS))
             done = agent.slice(arm, 120, discard=0, operations=2)
             assert (done.operations, done.errors) == (2, 0)
             assert done.bytes_received > 500_000_000
@@ -243,7 +243,7 @@ def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
     ):
         program(agent, "GET /1KB")
         fields = home.fields(started, arm, WITH_TLS)
-        agent.connect("many", **fields | {"connections": 1000, "threads": 2})
+        agent.connect("many", fields | {"connections": 1000, "threads": 2})
         said = home.engine.sessions(started, agent, "many", everywhere=True)
         assert len(said) == 1000
         assert {row[0] for row in said} == {"t" if arm == "encrypted" else "f"}
@@ -355,13 +355,13 @@ def test_the_log_states_what_the_client_negotiated(home: Site, server: Server, c
                                 TLS.fits(home.engine, TLS.check(factors))
                             continue
                         TLS.fits(home.engine, TLS.check(factors))
-                        answer = agent.connect("x", **home.fields(started, "encrypted", factors))
+                        answer = agent.connect("x", home.fields(started, "encrypted", factors))
                         wanted = (f"TLSv{version}", suite(TLS.check(factors)))
-                        assert (answer["protocol"], answer["cipher"]) == wanted
-                        assert answer["verified"]
-                        assert answer["group"] == GROUPS.get(group, answer["group"])
+                        assert (answer.protocol, answer.cipher) == wanted
+                        assert answer.verified
+                        assert answer.group == GROUPS.get(group, answer.group)
                         assert home.engine.sessions(started, agent, "x") == [["t", *wanted]]
-                agent.connect("x", **home.fields(started, "plain"))
+                agent.connect("x", home.fields(started, "plain"))
                 assert home.engine.sessions(started, agent, "x") == [["f", "", ""]]
 
 
@@ -383,7 +383,7 @@ def test_the_log_has_the_share_of_sessions_that_were_resumed(
         program(agent, "GET /1KB")
         fields = home.fields(started, "encrypted", {"version": version, **given})
         fields |= {"http": "2"} if http == 2 else {}
-        agent.connect("x", **fields | {"connections": 2, "threads": 1, "per_request": True})
+        agent.connect("x", fields | {"connections": 2, "threads": 1, "per_request": True})
         done = agent.slice("x", 60, discard=0, operations=count)
         assert (done.operations, done.connects, done.errors) == (count, count, 0)
         total = [0, 0]
@@ -405,7 +405,7 @@ def test_a_client_that_may_resume_finds_nothing_to_resume_where_it_is_off(home: 
     with Agent() as agent:
         program(agent, "GET /1KB")
         fields = home.fields(server, "encrypted", WITH_TLS) | {"resumption": True, "per_request": True}
-        agent.connect("x", **fields)
+        agent.connect("x", fields)
         assert agent.slice("x", 60, discard=0, operations=50).resumed == 0
 
 
@@ -413,7 +413,7 @@ def test_a_suite_that_the_certificate_can_not_serve_is_refused(home: Site, serve
     with Agent() as agent, pytest.raises(AgentError, match="handshake"):
         agent.connect(
             "x",
-            **home.fields(server, "encrypted", {"version": "1.2", **WITH_TLS})
+            home.fields(server, "encrypted", {"version": "1.2", **WITH_TLS})
             | {"tls_ciphers": "ECDHE-RSA-AES256-GCM-SHA384"},
         )
 

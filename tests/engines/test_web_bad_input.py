@@ -18,6 +18,7 @@ from ciphercost.engines.url import Url, pair
 from ciphercost.host import pki
 from ciphercost.load.agent import Agent
 from ciphercost.model import errors
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import UsageError
 from conftest import RequireServer
 from test_real import ciphercost, measured, result_of
@@ -114,7 +115,7 @@ def test_swapped_ports_are_refused(tmp_path: Path, require_server: RequireServer
         site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
         made.started({"certificate": "ecdsa-p256"}) as server,
     ):
-        ports = server.connection()["port"], server.other_ports["tls"]["port"]
+        ports = server.connection().port, server.other_ports["tls"]["port"]
         argv = ("--ca", str(made.secrets / "tls-ecdsa-p256" / "ca.pem"), *LOAD)
         for (clear, tls), words in (
             ((ports[0], ports[0]), "the server does not speak TLS on this port (its answer was not encrypted)"),
@@ -219,12 +220,12 @@ KINDS: dict[str, tuple[Answer, str, str]] = {
 def test_every_failure_has_its_kind(certificates: Certificates, what: str, secure: bool) -> None:
     answer, kind, words = KINDS[what]
     certificate, ca = certificates
-    fields = {"tls": "verify-full", "tls_ca": ca} if secure else {"tls": "off"}
+    fields: Changes = {"tls": "verify-full", "tls_ca": ca} if secure else {"tls": "off"}
     with BadServer(answer, certificate if secure else None) as server, Agent() as agent:
         program(agent, "GET /")
         for connections, threads in ((1, 1), (4, 1)):
-            at = {"host": "127.0.0.1", "port": server.port, "tls_server_name": "localhost"}
-            agent.connect("x", driver="http", **at, **fields, connections=connections, threads=threads)
+            at = Connection(driver="http", host="127.0.0.1", port=server.port, tls_server_name="localhost")
+            agent.connect("x", at | fields | {"connections": connections, "threads": threads})
             done = agent.slice("x", 60, discard=0, operations=20)
             assert (done.operations, done.rows, done.errors) == (0, 0, 20)
             assert done.error_kinds == f"{kind}=20"
@@ -234,7 +235,7 @@ def test_every_failure_has_its_kind(certificates: Certificates, what: str, secur
 def test_failed_requests_are_not_measured(certificates: Certificates) -> None:
     with BadServer(mostly(10, response("503 Busy"))) as server, Agent() as agent:
         program(agent, "GET /")
-        agent.connect("x", driver="http", host="127.0.0.1", port=server.port, tls="off")
+        agent.connect("x", Connection(driver="http", host="127.0.0.1", port=server.port, tls="off"))
         done = agent.slice("x", 60, discard=0, operations=500)
         assert (done.operations, done.rows, done.errors, done.error_kinds) == (450, 450, 50, "status-503=50")
 
@@ -243,7 +244,7 @@ def test_a_server_that_closes_after_each_answer_gets_a_new_connection() -> None:
     for words in (response(), response("200 OK", "Connection: close")):
         with BadServer(says(words, close=True)) as server, Agent() as agent:
             program(agent, "GET /")
-            agent.connect("x", driver="http", host="127.0.0.1", port=server.port, tls="off")
+            agent.connect("x", Connection(driver="http", host="127.0.0.1", port=server.port, tls="off"))
             done = agent.slice("x", 60, discard=0, operations=100)
             assert (done.operations, done.errors) == (100, 0)
             assert done.connects >= 99

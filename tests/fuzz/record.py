@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import needs
+from asking import raw
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._web.family import Web
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
@@ -77,7 +78,7 @@ def started(name: str) -> Iterator[Server]:
         engine.initialise(installation, scratch / "data", run_supervisor)
         if isinstance(engine, Web):
             engine.lay_out(scratch / "data", scratch / "documents", DOCUMENTS, "canary")
-        server = engine.start(installation, scratch / "data", run_supervisor, logs=scratch)
+        server = engine.start(StartRequest(installation, scratch / "data", run_supervisor, logs=scratch))
         yield server
         server.stop()
 
@@ -89,10 +90,11 @@ def record(target: str, name: str) -> bytes:
         fields = server.connection()
         if target == "http-2":
             fields |= server.other_ports.get("http2-in-clear", {})
-        with Recorder(int(str(fields["port"]))) as recorder:
+        with Recorder(fields.port) as recorder:
             for request in requests[1:]:  # `hello` has been said
                 own = {key: value for key, value in request.items() if key in ("type", "arm", "setup", "http")}
-                asked = {**fields, **own, "port": recorder.port} if request["type"] == "connect" else request
+                reached = raw(request.get("arm", ""), fields | {"port": recorder.port})
+                asked = reached | own if request["type"] == "connect" else request
                 if (answer := answered(agent, asked))["type"] == "error":
                     print(f"{target} {name}: {request['type']}: {answer['text']}")
         return HEAD + NEXT.join(without_scram(recorder.flights) if target == "postgres" else recorder.flights)
@@ -100,7 +102,7 @@ def record(target: str, name: str) -> bytes:
 
 def answered(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
     """The agent's answer; of a slice, what follows the message that counting begins."""
-    agent.send(request)
+    agent.write(json.dumps(request).encode() + b"\n")
     while True:
         answer: dict[str, Any] = json.loads(agent.line(SECONDS))
         if answer["type"] != "counting":

@@ -282,7 +282,7 @@ def test_a_client_that_encrypts_where_only_the_hop_is_measured_is_detected(
     with started(tmp_path, cell) as (bench, pair, agent):
         assert failed(bench, pair, agent) == set()
         tls = pair.by_arm["plain"].other_ports["tls"]
-        pair.connect["plain"] = {**pair.connect["plain"], **tls, "tls": "require"}
+        pair.connect["plain"] = pair.connect["plain"] | tls | {"tls": "require"}
         assert ("plain", "client") in failed(bench, pair, agent)
 
 

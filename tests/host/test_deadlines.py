@@ -18,6 +18,7 @@ import pytest
 
 import rogue_servers as rogue
 import warm
+from asking import ask
 from ciphercost import engines, mechanisms
 from ciphercost.engines._mysql.greeting import Greeting, greeting
 from ciphercost.host import deadlines
@@ -26,6 +27,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Target, TlsRequest, find
 from ciphercost.measure import round_trips
+from ciphercost.model.connection import Changes, Connection, JdbcConnection, Pool
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.secret import Secret
 from ciphercost.prove import witnesses
@@ -52,19 +54,17 @@ def agent() -> Iterator[Agent]:
         yield started
 
 
-def connection(driver: str, port: int) -> dict[str, object]:
-    fields: dict[str, object] = {"driver": driver, "host": "127.0.0.1", "port": port}
+def connection(driver: str, port: int) -> Connection:
+    fields = Connection(driver=driver, host="127.0.0.1", port=port)
     if driver != "http":
-        fields |= {"user": "me", "password": "p"}
-    if driver not in ("http", "resp"):
-        fields["database"] = "d"
-    return fields
+        fields |= {"user": "me", "password": Secret("p")}
+    return fields if driver in ("http", "resp") else fields | {"database": "d"}
 
 
-def refused(agent: Agent, arm: str, **fields: object) -> AgentError:
+def refused(agent: Agent, arm: str, fields: Pool) -> AgentError:
     began = time.monotonic()
     with pytest.raises(AgentError) as caught:
-        agent.connect(arm, **fields)
+        agent.connect(arm, fields)
     assert time.monotonic() - began < BOUND
     assert "\n" not in str(caught.value)
     return caught.value
@@ -107,7 +107,7 @@ def test_the_command_reports_it_and_starts_nothing(tmp_path: Path) -> None:
 
 # ── the Rust agent: logins ────────────────────────────────────────────────────────────────────────────────────────────
 
-HELD: dict[str, tuple[str, Talk, dict[str, object]]] = {
+HELD: dict[str, tuple[str, Talk, Changes]] = {
     "postgresql is silent": ("postgres", rogue.silent, {}),
     "postgresql drips a notice": ("postgres", rogue.dripping(b"N\0\0\xe0\0", after=1), {}),
     "postgresql drips parameters": ("postgres", rogue.dripping(b"", rogue.PARAMETERS, after=1), {}),
@@ -128,7 +128,7 @@ HELD: dict[str, tuple[str, Talk, dict[str, object]]] = {
 def test_a_login_that_drips_ends_at_its_deadline(agent: Agent, what: str) -> None:
     driver, talk, fields = HELD[what]
     with RogueServer(talk) as server:
-        error = refused(agent, "held", **connection(driver, server.port), **fields)
+        error = refused(agent, "held", connection(driver, server.port) | fields)
     assert error.code == "timeout", error
     assert str(error).startswith("the server did not finish the login within 0.5 s"), error
     with pytest.raises(AgentError) as caught:
@@ -152,8 +152,8 @@ def test_slow_logins_go_on_side_by_side_so_that_all_meet_their_deadline(
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(RogueServer(let_in))
         stack.callback(together.abort)
-        answer = agent.connect("many", **connection("postgres", server.port), connections=40)
-    assert answer["connections"] == 40
+        answer = agent.connect("many", connection("postgres", server.port) | {"connections": 40})
+    assert answer.connections == 40
 
 
 FLOODED: dict[str, tuple[str, Talk, str]] = {
@@ -171,7 +171,7 @@ FLOODED: dict[str, tuple[str, Talk, str]] = {
 def test_a_login_that_never_ends_is_refused_by_its_size(agent: Agent, what: str) -> None:
     driver, talk, words = FLOODED[what]
     with RogueServer(talk) as server:
-        error = refused(agent, "flooded", **connection(driver, server.port))
+        error = refused(agent, "flooded", connection(driver, server.port))
     assert words in str(error), error
 
 
@@ -184,7 +184,7 @@ def test_an_error_text_is_bounded_and_shows_no_control_characters(agent: Agent) 
         rogue.silent(connection)
 
     with RogueServer(talk) as server:
-        error = refused(agent, "refused", **connection("postgres", server.port))
+        error = refused(agent, "refused", connection("postgres", server.port))
     assert error.code == "28000"
     assert len(str(error)) <= 2001
     assert str(error).isprintable(), error
@@ -192,7 +192,7 @@ def test_an_error_text_is_bounded_and_shows_no_control_characters(agent: Agent) 
 
 # ── the Rust agent: queries ───────────────────────────────────────────────────────────────────────────────────────────
 
-QUERIES: dict[str, tuple[str, Talk, dict[str, object], str]] = {
+QUERIES: dict[str, tuple[str, Talk, Changes, str]] = {
     "a row drips": ("postgres", rogue.postgres(rogue.dripping(rogue.LONG_ROW), b"WITNESS"), {}, "timeout"),
     "rows without end": ("postgres", rogue.postgres(rogue.flooding(rogue.ROW, rogue.COLUMNS), b"WITNESS"), {}, "timeout"),
     "columns without end": ("postgres", rogue.postgres(rogue.flooding(rogue.COLUMNS), b"WITNESS"), {}, "timeout"),
@@ -220,7 +220,7 @@ QUERIES: dict[str, tuple[str, Talk, dict[str, object], str]] = {
 def test_a_query_with_an_endless_answer_is_abandoned(agent: Agent, what: str) -> None:
     driver, talk, fields, code = QUERIES[what]
     with RogueServer(talk) as server:
-        agent.connect("asked", **connection(driver, server.port), **fields)
+        agent.connect("asked", connection(driver, server.port) | fields)
         began = time.monotonic()
         with pytest.raises(AgentError) as caught:
             agent.query(
@@ -239,7 +239,7 @@ def test_a_query_with_an_endless_answer_is_abandoned(agent: Agent, what: str) ->
 
 def test_closing_a_connection_does_not_wait_for_a_server_that_reads_nothing(agent: Agent) -> None:
     with RogueServer(rogue.postgres(rogue.silent, b"WITNESS")) as server:
-        agent.connect("left", **connection("postgres", server.port))
+        agent.connect("left", connection("postgres", server.port))
         began = time.monotonic()
         agent.disconnect("left")
         assert time.monotonic() - began < BOUND / 2
@@ -252,7 +252,7 @@ HOLDS: dict[str, Talk] = {
     "drips": rogue.dripping(b"2\0\0\0\4" + rogue.LONG_ROW[len(rogue.COLUMNS) :]),
     "floods": rogue.flooding(rogue.ROW, b"2\0\0\0\4"),
 }
-SHAPES: dict[str, dict[str, object]] = {
+SHAPES: dict[str, Changes] = {
     "one connection": {},
     "polled": {"connections": 3, "threads": 1},
     "each its own": {"per_request": True},
@@ -274,11 +274,11 @@ def outcome(agent: Agent) -> tuple[int | None, str]:
 def test_a_slice_ends_although_an_answer_never_does(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, hold: str, shape: str
 ) -> None:
-    agent.request({"type": "program", "name": "held"})
-    agent.request({"type": "transaction", "name": "t", "weight": 1})
-    agent.request({"type": "statement", "transaction": "t", "sql": "SELECT 1", "parameters": ""})
+    ask(agent, {"type": "program", "name": "held"})
+    ask(agent, {"type": "transaction", "name": "t", "weight": 1})
+    ask(agent, {"type": "statement", "transaction": "t", "sql": "SELECT 1", "parameters": ""})
     with RogueServer(rogue.postgres(HOLDS[hold], b"")) as server:
-        agent.connect("load", **connection("postgres", server.port), **SHAPES[shape])
+        agent.connect("load", connection("postgres", server.port) | SHAPES[shape])
         monkeypatch.setenv(deadlines.VARIABLE, "0.25")
         began = time.monotonic()
         counted, said = outcome(agent)
@@ -286,7 +286,7 @@ def test_a_slice_ends_although_an_answer_never_does(
         assert counted in ((0, None) if "each its own" in shape else (None,)), said
         assert "within 1 s of the slice's end" in said or "nothing has come" in said or "connection lost" in said, said
         assert time.monotonic() - began < BOUND
-    assert agent.request({"type": "program", "name": "after"}) == {"type": "ok"}
+    assert ask(agent, {"type": "program", "name": "after"}) == {"type": "ok"}
 
 
 # ── the Java agent ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,7 +299,7 @@ def jdbc(require_java: None) -> Iterator[Agent]:
         yield started
 
 
-def told(engine: str, port: int, require: Require) -> dict[str, object]:
+def told(engine: str, port: int, require: Require) -> JdbcConnection:
     driver = find("newest", engine)
     try:
         driver.jars()
@@ -329,7 +329,7 @@ JDBC: dict[str, tuple[str, Talk]] = {
 def test_a_drivers_login_that_drips_ends_at_its_deadline(jdbc: Agent, require: Require, what: str) -> None:
     engine, talk = JDBC[what]
     with RogueServer(talk) as server:
-        error = refused(jdbc, "held", **told(engine, server.port, require), timeout=2)
+        error = refused(jdbc, "held", told(engine, server.port, require) | {"timeout": 2})
     assert error.code == "timeout", error
     assert str(error).startswith("the server did not finish the login within 2 s"), error
 
@@ -343,7 +343,7 @@ def test_a_drivers_query_and_slice_end_at_their_deadline(
         "floods": rogue.flooding(rogue.NOTICE),
     }[hold]
     with RogueServer(rogue.postgres(way, b"WITNESS")) as server:
-        jdbc.connect("asked", **told("postgresql", server.port, require))
+        jdbc.connect("asked", told("postgresql", server.port, require))
         began = time.monotonic()
         with pytest.raises(AgentError) as caught:
             jdbc.query("asked", "SELECT 'WITNESS'", timeout=1.0)
@@ -351,10 +351,10 @@ def test_a_drivers_query_and_slice_end_at_their_deadline(
         with pytest.raises(AgentError) as caught:
             jdbc.query("asked", "SELECT 1")
         assert caught.value.code == "no-arm"
-        jdbc.request({"type": "program", "name": "held"})
-        jdbc.request({"type": "transaction", "name": "t", "weight": 1})
-        jdbc.request({"type": "statement", "transaction": "t", "sql": "SELECT 'WITNESS'", "parameters": ""})
-        jdbc.connect("load", **told("postgresql", server.port, require), prepared=False)
+        ask(jdbc, {"type": "program", "name": "held"})
+        ask(jdbc, {"type": "transaction", "name": "t", "weight": 1})
+        ask(jdbc, {"type": "statement", "transaction": "t", "sql": "SELECT 'WITNESS'", "parameters": ""})
+        jdbc.connect("load", told("postgresql", server.port, require) | {"prepared": False})
         monkeypatch.setenv(deadlines.VARIABLE, "0.5")
         try:
             answer = jdbc.slice("load", 0.3)

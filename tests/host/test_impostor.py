@@ -19,6 +19,7 @@ from ciphercost.host.relay import Relay, moved
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java, jdbc_agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError, CiphercostError
 from ciphercost.model.secret import Secret
 from conftest import Require, RequireServer
@@ -76,7 +77,7 @@ def jdbc_agents(require: Require, supervised: supervisor.Supervisor) -> Iterator
         java.command()
         for driver in drivers.DRIVERS:
             driver.jars()
-            like = {"host": "127.0.0.1", "port": 1}
+            like = Connection(driver="none", host="127.0.0.1", port=1)
             made[driver.title] = jdbc_agent.JdbcAgent(
                 driver, EncryptsConnections.of(engines.get(ENGINES[driver.family])), {}, like, supervisor=supervised
             )
@@ -87,15 +88,13 @@ def jdbc_agents(require: Require, supervised: supervisor.Supervisor) -> Iterator
         agent.close()
 
 
-def fields(driver: str, host: str, port: int, **more: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {"driver": driver, "host": host, "port": port, "user": "me", "password": PASSWORD}
-    if driver != "resp":
-        told["database"] = "shop"
-    return {**told, "connections": 1, "threads": 1, **more}
+def fields(driver: str, host: str, port: int) -> Connection:
+    told = Connection(driver=driver, host=host, port=port, user="me", password=Secret(PASSWORD))
+    return told | {"database": None if driver == "resp" else "shop"}
 
 
-def log_in_and_ask(agent: Agent, told: dict[str, Any]) -> None:
-    agent.connect("rogue", **told)
+def log_in_and_ask(agent: Agent, told: Connection) -> None:
+    agent.connect("rogue", told)
     agent.query("rogue", "SELECT 1")
 
 
@@ -124,7 +123,7 @@ def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], a
     """A relay of ciphercost's listens on loopback, but the server behind it is on another machine."""
     with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay:
         with pytest.raises(AgentError):
-            agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
+            agent.connect("rogue", moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
         wait_for("the relay to reach the server", lambda: bool(rogue.lines))
     assert not rogue.has_learned_it()
 
@@ -171,7 +170,7 @@ def test_no_property_makes_a_driver_reveal_the_password(
 ) -> None:
     del java_here
     driver = next(each for each in drivers.DRIVERS if each.title == title)
-    like = {"host": "127.0.0.1", "port": 1}
+    like = Connection(driver="none", host="127.0.0.1", port=1)
     engine = engines.get(ENGINES[driver.family])
     with (
         jdbc_agent.JdbcAgent(
@@ -180,7 +179,7 @@ def test_no_property_makes_a_driver_reveal_the_password(
         Rogue(JDBC[driver.family][way], address) as rogue,
         pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"),
     ):
-        agent.connect("rogue", **fields(engine.driver, address, rogue.port))
+        agent.connect("rogue", fields(engine.driver, address, rogue.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
@@ -194,7 +193,7 @@ def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
     """On loopback, the server may see the whole password, so the rogues receive it there."""
     for driver, way in (("postgres", "cleartext"), ("mysql", "sha256"), ("resp", "asking for it")):
         with Rogue(RUST[driver][way], "127.0.0.1") as rogue, pytest.raises(AgentError):
-            rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
+            rust.connect("rogue", fields(driver, "127.0.0.1", rogue.port))
         assert rogue.has_learned_it(), driver
 
 
@@ -206,7 +205,7 @@ def test_java_reports_why_it_refused(jdbc_agents: dict[str, jdbc_agent.JdbcAgent
             AgentError, match=r"password unencrypted.*unencrypted connection to another machine.*refused"
         ) as told,
     ):
-        agent.connect("rogue", **fields("postgres", address, rogue.port))
+        agent.connect("rogue", fields("postgres", address, rogue.port))
     assert PASSWORD not in str(told.value)
 
 
@@ -270,7 +269,7 @@ def test_no_url_allows_files(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], secre
     with Rogue(asking_for_a_file(secret_file, "8.0.36"), "127.0.0.1") as rogue:
         told = drivers.Address(f"jdbc:mysql://127.0.0.1:{rogue.port}/shop{words}", {})
         with pytest.raises(AgentError, match=r"the URL sets [aA]llow\w+.*remove it from the URL"):
-            Agent.connect(agent, "rogue", **drivers.connection(driver, told, "me", Secret(PASSWORD)))
+            agent.connect("rogue", drivers.connection(driver, told, "me", Secret(PASSWORD)))
     assert not rogue.lines
 
 
@@ -289,16 +288,17 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
     """Encrypted first, as everywhere: MySQL then remembers the account, and needs no public key unencrypted."""
     require_server(name, VERSIONS[name])
     with user_server(name, tmp_path) as server:
-        own = {**server.fields, "connections": 1, "threads": 1}
-        clear, secret = ("wire_crypt", "require") if name == "firebird" else ("tls", "require")
-        with Relay("127.0.0.1", int(str(own["port"])), listen=address) as relay:
-            away = {**own, "host": address, "port": relay.port}
+        own = server.fields | {"connections": 1, "threads": 1}
+        clear: Changes = {"wire_crypt": "off"} if name == "firebird" else {"tls": "off"}
+        secret: Changes = {"wire_crypt": "require"} if name == "firebird" else {"tls": "require"}
+        with Relay("127.0.0.1", own.port, listen=address) as relay:
+            away = own | {"host": address, "port": relay.port}
             clients: list[Agent] = [rust]
             clients += [each for each in jdbc_agents.values() if each.engine.name == name and newer(each.driver)]
             for agent in clients:
-                for way in (secret, "off"):
-                    answer = agent.connect("away", **{**away, clear: way})
-                    assert bool(answer["encrypted"]) == (way != "off")
+                for way in (secret, clear):
+                    answer = agent.connect("away", away | way)
+                    assert bool(answer.encrypted) == (way == secret)
                     assert agent.query("away", ASK[name]) == [["1"]]
                 agent.disconnect("away")
 
@@ -313,17 +313,17 @@ def test_old_drivers_and_empty_passwords_are_allowed(
     require_server("mariadb", VERSIONS["mariadb"])
     with (
         user_server("mariadb", tmp_path) as server,
-        Relay("127.0.0.1", int(str(server.fields["port"])), listen=address) as relay,
+        Relay("127.0.0.1", server.fields.port, listen=address) as relay,
     ):
-        away = {**server.fields, "host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
+        away = server.fields | {"host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
         for driver in (each for each in SPEAKS_MYSQL if not newer(each)):
-            engine, like = engines.get("mariadb"), {"host": "127.0.0.1", "port": 1}
+            engine, like = engines.get("mariadb"), Connection(driver="mysql", host="127.0.0.1", port=1)
             with jdbc_agent.JdbcAgent(driver, EncryptsConnections.of(engine), {}, like, supervisor=supervised) as agent:
-                agent.connect("away", **away)
+                agent.connect("away", away)
                 assert agent.query("away", "SELECT 1") == [["1"]]
                 for password in ("", "nonsense"):
                     with pytest.raises(AgentError, match="Access denied"):
-                        agent.connect("wrong", **{**away, "password": password})
+                        agent.connect("wrong", away | {"password": Secret(password)})
 
 
 def newer(driver: drivers.Driver) -> bool:

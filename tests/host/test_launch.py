@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._web.family import Web
 from ciphercost.host import launch, ports, run_ownership, supervisor
@@ -99,7 +99,7 @@ def test_another_server_of_the_same_kind_on_the_port_is_not_mistaken_for_it(
         engine.initialise(installation, directory, run_supervisor)
         if isinstance(engine, Web):
             engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
-        return engine.start(installation, directory, run_supervisor, logs=tmp_path)
+        return engine.start(StartRequest(installation, directory, run_supervisor, logs=tmp_path))
 
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         supervisor.scratch(run_supervisor.run_id, run_supervisor)

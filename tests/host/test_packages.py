@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
 from ciphercost.host import (
     apt,
@@ -59,7 +60,7 @@ def makes_a_cluster(installation: Installation) -> set[Path]:
     with supervisor.Supervisor(run_id) as made:
         directory = supervisor.scratch(run_id, made) / "data"
         engine.initialise(installation, directory, made)
-        server = engine.start(installation, directory, made, logs=directory.parent)
+        server = engine.start(StartRequest(installation, directory, made, logs=directory.parent))
         assert "OpenSSL" in server.library
         mapped = Path(f"/proc/{server.pid}/maps").read_text()
         server.stop()

@@ -20,12 +20,14 @@ import other_tools
 import result_schema
 import web_servers
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.choices import Choices
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Result
@@ -80,17 +82,17 @@ def imported(files: list[Path], directory: Path, **given: object) -> Result:
 class Postgres:
     """A server with TLS, and its own pgbench."""
 
-    def __init__(self, installation: Installation, fields: dict[str, object]) -> None:
+    def __init__(self, installation: Installation, fields: Connection) -> None:
         self.program = Path(installation.location) / "pgbench"
         self.fields = fields
 
     def __call__(self, *words: object, mode: str, cwd: Path) -> str:
         env = {
-            "PGPASSWORD": reveal(self.fields["password"]),
-            "PGHOST": str(self.fields["host"]),
-            "PGPORT": str(self.fields["port"]),
-            "PGUSER": str(self.fields["user"]),
-            "PGDATABASE": str(self.fields["database"]),
+            "PGPASSWORD": reveal(self.fields.password),
+            "PGHOST": self.fields.host,
+            "PGPORT": str(self.fields.port),
+            "PGUSER": str(self.fields.user),
+            "PGDATABASE": str(self.fields.database),
             "PGSSLMODE": mode,
         }
         return run(self.program, *words, env=env, cwd=cwd)
@@ -103,7 +105,9 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
         engine = engines.get("postgresql")
         engine.initialise(installation, scratch / "data", run_supervisor)
         settings = TLS.server_settings(engine, TLS.check({}), scratch / "secrets")
-        server = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        server = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        )
         try:
             made = Postgres(installation, server.connection())
             made("-i", "-q", mode="disable", cwd=logs)
@@ -289,11 +293,11 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
             str(program),
             "--no-defaults",
             "--host=127.0.0.1",
-            f"--port={fields['port']}",
+            f"--port={fields.port}",
             "--protocol=TCP",
-            f"--user={fields['user']}",
+            f"--user={fields.user}",
         ]
-        words += [f"--create-schema={fields['database']}", "--no-drop", "--query=SELECT 1", *copies.clear()]
+        words += [f"--create-schema={fields.database}", "--no-drop", "--query=SELECT 1", *copies.clear()]
         words += ["--concurrency=1,4", "--number-of-queries=4000", "--iterations=2"]
         done = [
             subprocess.run(
@@ -301,7 +305,7 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
                 capture_output=True,
                 text=True,
                 check=True,
-                env={"MYSQL_PWD": reveal(fields["password"])},
+                env={"MYSQL_PWD": reveal(fields.password)},
             ).stdout
             for more in ((), ("--csv",))
         ]
@@ -323,9 +327,10 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
         fields = server.connection()
         words: list[object] = [tools / "sysbench", share / "oltp_point_select.lua", "--tables=1", "--table-size=1000"]
         words += [
-            f"--mysql-{name}={fields[field]}" for name, field in (("host", "host"), ("port", "port"), ("user", "user"))
+            f"--mysql-{name}={getattr(fields, field)}"
+            for name, field in (("host", "host"), ("port", "port"), ("user", "user"))
         ]
-        words += [f"--mysql-password={reveal(fields['password'])}", f"--mysql-db={fields['database']}"]
+        words += [f"--mysql-password={reveal(fields.password)}", f"--mysql-db={fields.database}"]
         prepared = run(*words, "prepare", env=env)
         text = run(*words, "--threads=2", "--time=2", "--report-interval=1", "--histogram", "run", env=env)
         short = run(*words, "--threads=2", "--time=1", "run", env=env)
@@ -364,8 +369,8 @@ def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
         web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made,
         made.started({"version": "1.3"}) as server,
     ):
-        fields = {**server.connection(), **server.other_ports.get("tls", {})}
-        clear, tls = server.connection()["port"], fields["port"]
+        fields = server.connection() | server.other_ports.get("tls", {})
+        clear, tls = server.connection().port, fields.port
         yield {"plain": f"http://127.0.0.1:{clear}/1KB", "encrypted": f"https://127.0.0.1:{tls}/1KB"}
 
 
@@ -451,12 +456,12 @@ def test_redis_benchmark_says_the_same_in_every_form(
     with Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
-        server = engine.start(installation, scratch / "data", run_supervisor, settings={}, logs=scratch)
+        server = engine.start(StartRequest(installation, scratch / "data", run_supervisor, settings={}, logs=scratch))
         fields = server.connection()
         words: list[object] = [
             tools / "redis-benchmark",
             "-p",
-            fields["port"],
+            fields.port,
             "-n",
             "3000",
             "-c",
@@ -464,8 +469,8 @@ def test_redis_benchmark_says_the_same_in_every_form(
             "-t",
             "set,get",
         ]
-        if fields.get("password"):
-            words += ["--user", fields["user"], "-a", reveal(fields["password"])]
+        if fields.password:
+            words += ["--user", fields.user, "-a", reveal(fields.password)]
         whole, quiet, table = (run(*words, *more) for more in ((), ("-q",), ("--csv",)))
         server.stop()
     for text in (whole, quiet, table):
@@ -484,7 +489,7 @@ def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: R
         web_servers.site(require_server("nginx", "1.22"), tmp_path, {"/1KB": 1000}) as old,
         old.started() as server,
     ):
-        text = run(tools / "h2load", "-c1", "-n10", f"http://127.0.0.1:{server.connection()['port']}/1KB")
+        text = run(tools / "h2load", "-c1", "-n10", f"http://127.0.0.1:{server.connection().port}/1KB")
     with pytest.raises(UsageError, match=r"plain\.txt, line 1: no request succeeded"):
         only(text, tmp_path)
 

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from asking import ask
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.histogram import decode
 
@@ -23,7 +25,7 @@ def agent() -> Iterator[Agent]:
         yield made
 
 
-def ask(agent: Agent, text: str, connections: int = 1, threads: int = 1) -> None:
+def load(agent: Agent, text: str, connections: int = 1, threads: int = 1) -> None:
     """Set `text` as the program, and connect arm `plain`."""
     agent.program(
         workloads.prepare(
@@ -32,14 +34,14 @@ def ask(agent: Agent, text: str, connections: int = 1, threads: int = 1) -> None
             {},
         )
     )
-    agent.connect("plain", driver="null", connections=connections, threads=threads)
+    agent.connect("plain", Connection(driver="null", connections=connections, threads=threads))
 
 
 @pytest.mark.parametrize(("connections", "threads"), [(1, 1), (40, 1), (40, 2)])
 def test_a_thought_is_no_latency_and_no_connection_waits_for_anothers(
     agent: Agent, connections: int, threads: int
 ) -> None:
-    ask(agent, f"\\set time {THOUGHT_US}\nTHINK :time;", connections, threads)
+    load(agent, f"\\set time {THOUGHT_US}\nTHINK :time;", connections, threads)
     rate = 0.7 * connections / (THOUGHT_US / 1e6)
     answer = agent.slice("plain", 1.5, discard=0, seed=1, rate=rate)
     assert not answer.errors
@@ -50,23 +52,23 @@ def test_a_thought_is_no_latency_and_no_connection_waits_for_anothers(
 
 
 def test_nobody_thinks_in_a_closed_loop(agent: Agent) -> None:
-    ask(agent, "THINK 3600000000", 8)
+    load(agent, "THINK 3600000000", 8)
     assert agent.slice("plain", 60, discard=0, operations=500).operations == 500
 
 
 def test_what_a_thought_takes_is_drawn_for_each_operation(agent: Agent) -> None:
-    ask(agent, "\\set time random(0, 2000)\nTHINK :time; THINK :time;", 20)
+    load(agent, "\\set time random(0, 2000)\nTHINK :time; THINK :time;", 20)
     answer = agent.slice("plain", 60, discard=0, operations=200, rate=2000, arrivals="random")
     assert (answer.operations, answer.errors, answer.error_kinds) == (200, 0, "")
 
 
 def test_failures_are_told_by_what_they_failed_by(agent: Agent) -> None:
     # Sent directly to the agent, because `prepare` would refuse it.
-    agent.request({"type": "program", "name": "p"})
-    agent.request({"type": "variable", "name": "time", "kind": "uniform", "low": -9, "high": -1})
-    agent.request({"type": "transaction", "name": "t", "weight": 1})
-    agent.request({"type": "statement", "transaction": "t", "sql": "THINK $1", "parameters": "time"})
-    agent.connect("plain", driver="null", connections=3)
+    ask(agent, {"type": "program", "name": "p"})
+    ask(agent, {"type": "variable", "name": "time", "kind": "uniform", "low": -9, "high": -1})
+    ask(agent, {"type": "transaction", "name": "t", "weight": 1})
+    ask(agent, {"type": "statement", "transaction": "t", "sql": "THINK $1", "parameters": "time"})
+    agent.connect("plain", Connection(driver="null", connections=3))
     answer = agent.slice("plain", 60, discard=0, operations=30)
     assert (answer.operations, answer.errors, answer.error_kinds) == (0, 30, "statement=30")
     assert answer.first_error.startswith("statement: THINK -")
@@ -74,7 +76,7 @@ def test_failures_are_told_by_what_they_failed_by(agent: Agent) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_random_arrivals_have_the_rate(agent: Agent, threads: int) -> None:
-    ask(agent, "SELECT 1", 4, threads)
+    load(agent, "SELECT 1", 4, threads)
     answers = [agent.slice("plain", 0.5, discard=0, seed=seed, rate=8000, arrivals="random") for seed in range(5)]
     # 4000 are expected, with a standard deviation of 63; on a machine that is delayed at the end, fewer finish.
     assert all(answer.operations <= 4400 for answer in answers)
@@ -82,7 +84,7 @@ def test_random_arrivals_have_the_rate(agent: Agent, threads: int) -> None:
 
 
 def test_random_arrivals_are_of_an_open_loop_alone(agent: Agent) -> None:
-    ask(agent, "SELECT 1")
+    load(agent, "SELECT 1")
     with pytest.raises(AgentError, match="arrivals") as refused:
         agent.slice("plain", 0.1, arrivals="random")
     assert refused.value.code == "bad-message"

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 import firebird
+from asking import ask, raw
 from ciphercost.engines.firebird import ENGINE, FirebirdServer
 from ciphercost.host.installation import Installation
 from ciphercost.host.relay import Relay
 from ciphercost.load import script
 from ciphercost.load.agent import Agent
 from ciphercost.load.program import Program
+from ciphercost.model.connection import Changes, WireCrypt
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import reveal
 from processes import wait_for
@@ -36,7 +38,7 @@ def server(installation: Installation) -> Iterator[FirebirdServer]:
 def agent(server: FirebirdServer) -> Iterator[Agent]:
     """An agent with an arm `plain`, and an empty table t (id, n, word, body)."""
     with Agent() as made:
-        made.connect("plain", **server.connection())
+        made.connect("plain", server.connection())
         wait_for("the end of what the test before had", lambda: alone(made))
         made.query(
             "plain",
@@ -145,7 +147,7 @@ def test_both_arms_return_the_same_rows_whatever_the_cipher(agent: Agent, server
     plain = run(agent, "plain")
     assert (plain.operations, plain.errors, plain.rows) == (20, 0, 20)
     for plugin in PLUGINS:
-        agent.connect("encrypted", **server.connection(), wire_crypt="require", wire_crypt_plugins=plugin)
+        agent.connect("encrypted", server.connection() | {"wire_crypt": "require", "wire_crypt_plugins": plugin})
         encrypted = run(agent, "encrypted")
         assert (encrypted.rows, encrypted.checksum) == (plain.rows, plain.checksum), plugin
         assert (encrypted.bytes_sent, encrypted.bytes_received) == (plain.bytes_sent, plain.bytes_received)
@@ -234,7 +236,7 @@ def test_a_statement_that_can_not_be_prepared_is_an_error_of_the_slice(agent: Ag
 
 
 def test_several_connections_share_a_thread(agent: Agent, server: FirebirdServer) -> None:
-    agent.connect("many", **server.connection() | {"connections": 6, "threads": 2, "wire_crypt": "require"})
+    agent.connect("many", server.connection() | {"connections": 6, "threads": 2, "wire_crypt": "require"})
     agent.program(
         program("\\set id sequence(1)\nBEGIN; INSERT INTO t (id) VALUES (:id); SELECT id FROM t WHERE id = :id; COMMIT")
     )
@@ -250,9 +252,10 @@ def test_each_operation_can_have_a_connection_of_its_own(
         program("\\set id sequence(1)\nBEGIN; INSERT INTO t (id) VALUES (:id); SELECT id FROM t WHERE id = :id; END")
     )
     fields = server.connection() | {"connections": connections, "threads": 1, "per_request": True}
-    for arm, crypt in (("one", "off"), ("two", "require")):
+    ways: list[tuple[str, WireCrypt]] = [("one", "off"), ("two", "require")]
+    for arm, crypt in ways:
         agent.query("plain", "DELETE FROM t")
-        agent.connect(arm, **fields, wire_crypt=crypt)
+        agent.connect(arm, fields | {"wire_crypt": crypt})
         answer = run(agent, arm, 6)
         assert (answer.operations, answer.errors, answer.rows, answer.connects) == (6, 0, 6, 6), answer.first_error
     wait_for("the others' end", lambda: alone(agent))
@@ -263,23 +266,23 @@ def test_each_operation_can_have_a_connection_of_its_own(
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_client_and_server_agree_on_what_encrypts(agent: Agent, server: FirebirdServer, plugin: str) -> None:
-    answer = agent.connect("e", **server.connection(), wire_crypt="require", wire_crypt_plugins=plugin)
-    assert (answer["encrypted"], answer["protocol"], answer["cipher"]) == (True, "wire-crypt", plugin)
+    answer = agent.connect("e", server.connection() | {"wire_crypt": "require", "wire_crypt_plugins": plugin})
+    assert (answer.encrypted, answer.protocol, answer.cipher) == (True, "wire-crypt", plugin)
     assert agent.query("e", ENGINE.tls_witness) == [["TRUE", "wire-crypt", plugin]]
 
 
 def test_in_clear_both_say_so(agent: Agent, server: FirebirdServer) -> None:
-    answer = agent.connect("p", **server.connection())
-    assert (answer["encrypted"], answer["protocol"], answer["cipher"]) == (False, "", "")
+    answer = agent.connect("p", server.connection())
+    assert (answer.encrypted, answer.protocol, answer.cipher) == (False, "", "")
     assert agent.query("p", ENGINE.tls_witness) == [["FALSE", "", ""]]
 
 
 def test_the_password_is_on_no_wire(agent: Agent, server: FirebirdServer) -> None:
     fields = server.connection()
     with Relay("127.0.0.1", server.port) as relay:
-        agent.connect("p", **fields | {"port": relay.port})
+        agent.connect("p", fields | {"port": relay.port})
         agent.disconnect("p")
-        assert reveal(fields["password"]).encode() not in bytes(relay.to_server) + bytes(relay.to_client)
+        assert reveal(fields.password).encode() not in bytes(relay.to_server) + bytes(relay.to_client)
 
 
 @pytest.mark.parametrize(
@@ -297,35 +300,35 @@ def test_the_password_is_on_no_wire(agent: Agent, server: FirebirdServer) -> Non
     ids=["required", "disabled", "mismatch"],
 )
 def test_nothing_ever_falls_back(
-    installation: Installation, setting: dict[str, str], fields: dict[str, str], code: str, words: str
+    installation: Installation, setting: dict[str, str], fields: Changes, code: str, words: str
 ) -> None:
     with firebird.started(installation, **setting) as server, Agent() as agent:
         with pytest.raises(AgentError) as caught:
-            agent.connect("x", **server.connection(), **fields)
+            agent.connect("x", server.connection() | fields)
         assert (caught.value.code, words in str(caught.value)) == (code, True), str(caught.value)
 
 
 def test_a_server_that_wants_an_older_login_is_answered(installation: Installation) -> None:
     with firebird.started(installation, AuthServer="Srp") as server, Agent() as agent:
         for crypt in ("off", "require"):
-            answer = agent.connect("x", **server.connection(), wire_crypt=crypt)
-            assert (answer["auth"], answer["encrypted"]) == ("Srp", crypt == "require")
+            answer = agent.connect("x", server.connection() | {"wire_crypt": crypt})
+            assert (answer.auth, answer.encrypted) == ("Srp", crypt == "require")
 
 
 def test_a_database_is_made_only_where_there_is_none(agent: Agent, server: FirebirdServer) -> None:
     assert server.directory is not None
     fields = server.connection() | {"database": str(server.directory / "made.fdb")}
     with pytest.raises(AgentError, match="error while opening the file"):
-        agent.connect("new", **fields)
-    agent.connect("new", **fields, create=True)
+        agent.connect("new", fields)
+    agent.connect("new", fields | {"create": True})
     with pytest.raises(AgentError, match="DATABASE is in use"):
-        agent.connect("again", **fields, create=True)
+        agent.connect("again", fields | {"create": True})
     agent.query("new", "CREATE TABLE x (n integer); INSERT INTO x VALUES (1)")
     assert agent.query("new", "SELECT n FROM x") == [["1"]]
     agent.disconnect("new")
     with pytest.raises(AgentError, match=r"exists already|is in use|File exists"):
-        agent.connect("again", **fields, create=True)
-    agent.connect("new", **fields)
+        agent.connect("again", fields | {"create": True})
+    agent.connect("new", fields)
     agent.query("new", "DROP DATABASE")
     assert not (server.directory / "made.fdb").exists()
 
@@ -342,16 +345,16 @@ def test_a_database_is_made_only_where_there_is_none(agent: Agent, server: Fireb
     ids=str,
 )
 def test_a_field_that_is_not_understood_is_refused(
-    agent: Agent, server: FirebirdServer, fields: dict[str, Any]
+    agent: Agent, server: FirebirdServer, fields: dict[str, str]
 ) -> None:
     with pytest.raises(AgentError) as caught:
-        agent.connect("x", **server.connection(), **fields)
+        ask(agent, raw("x", server.connection()) | fields)
     assert caught.value.code == "bad-message"
 
 
 def test_a_lost_connection_ends_the_slice_with_an_error(installation: Installation) -> None:
     with firebird.started(installation) as server, Agent() as agent:
-        agent.connect("plain", **server.connection())
+        agent.connect("plain", server.connection())
         agent.program(program("SELECT 1 FROM RDB$DATABASE"))
         assert run(agent, "plain", 3).errors == 0
         server.stop()

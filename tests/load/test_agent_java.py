@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from asking import ask
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import supervisor
@@ -25,6 +27,7 @@ from ciphercost.load.agent import PROTOCOL, Agent
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Driver, Target, TlsRequest, address, find
 from ciphercost.model import run_directory
+from ciphercost.model.connection import JdbcCalls, JdbcChanges, JdbcConnection, Pool
 from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
@@ -69,15 +72,15 @@ class DriverServer:
         self.server = server
         self.require = require
         self.fields = server.connection()
-        self.password = Secret(reveal(self.fields["password"]))
+        self.password = Secret(reveal(self.fields.password))
         self.ca = self.store = ""
         if found := list(directory.rglob("ca.pem")):
             self.ca = str(found[0])
             self.store = str(drivers.trust_store(found[0], directory / "ca.p12"))
 
-    def told(self, driver: Driver, mode: str = "plain", protocol: str = "", **more: object) -> dict[str, object]:
+    def told(self, driver: Driver, mode: str = "plain", protocol: str = "", **more: Any) -> JdbcConnection:
         """Return fields of `connect`; `properties` are added to the driver's own."""
-        target = Target("127.0.0.1", int(str(self.fields["port"])), str(self.fields.get("database", "")))
+        target = Target("127.0.0.1", self.fields.port, str(self.fields.database))
         wish = TlsRequest(mode, self.ca, self.store, protocol)  # type: ignore[arg-type]
         properties = more.pop("properties", {})
         assert isinstance(properties, dict)
@@ -86,9 +89,14 @@ class DriverServer:
         except MissingServer as error:
             self.require(None, str(error))
         told = address(driver, target, wish, properties)
-        user = str(self.fields["user"])
+        user = str(self.fields.user)
         return drivers.connection(
-            driver, told, user, self.password, witness=EncryptsConnections.of(self.engine).tls_witness, more=more
+            driver,
+            told,
+            user,
+            self.password,
+            witness=EncryptsConnections.of(self.engine).tls_witness,
+            more=JdbcCalls(**more),  # type: ignore[typeddict-item]
         )
 
 
@@ -104,7 +112,9 @@ def driver_server(
         secured = tls.server_settings(engine, tls.check({}), scratch / "secrets") if isinstance(engine, HasTls) else {}
         logs = scratch / "logs"
         logs.mkdir()
-        running = engine.start(installation, scratch / "data", run_supervisor, settings=secured | settings, logs=logs)
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=secured | settings, logs=logs)
+        )
         yield DriverServer(name, running, scratch, require)
         running.stop()
     assert run_supervisor.problems == []
@@ -132,12 +142,12 @@ def firebird(require_server: RequireServer, require: Require) -> Iterator[Driver
 
 def program(agent: Agent, *statements: tuple[str, str], **variables: Mapping[str, Any]) -> None:
     """A program of one transaction; each statement comes with the names of its parameters."""
-    agent.request({"type": "program", "name": "test"})
+    ask(agent, {"type": "program", "name": "test"})
     for name, fields in variables.items():
-        agent.request({"type": "variable", "name": name, **fields})
-    agent.request({"type": "transaction", "name": "only", "weight": 1})
+        ask(agent, {"type": "variable", "name": name, **fields})
+    ask(agent, {"type": "transaction", "name": "only", "weight": 1})
     for sql, parameters in statements:
-        agent.request({"type": "statement", "transaction": "only", "sql": sql, "parameters": parameters})
+        ask(agent, {"type": "statement", "transaction": "only", "sql": sql, "parameters": parameters})
 
 
 def operate(agent: Agent, arm: str, operations: int, seed: int = 1) -> AgentSlice:
@@ -146,7 +156,7 @@ def operate(agent: Agent, arm: str, operations: int, seed: int = 1) -> AgentSlic
 
 # ── the same operations ───────────────────────────────────────────────────────────────────────────────────────────────
 
-KINDS: dict[str, Mapping[str, Any]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "u": {"kind": "uniform", "low": -5, "high": 10**12},
     "w": {"kind": "uniform", "low": -(2**63), "high": 2**63 - 1},
     "z": {"kind": "zipfian", "low": 1, "high": 100_000, "skew": 1.1},
@@ -166,18 +176,19 @@ def test_both_agents_run_the_same_operations(agent: Agent, mariadb: DriverServer
     seed = 2**63 + 11
     rows = {}
     with Agent() as rust:
-        for made, fields in ((rust, mariadb.fields), (agent, mariadb.told(find("9.7.0", "mariadb")))):
-            made.connect("plain", **{**fields, "connections": connections})
+        both: list[tuple[Agent, Pool]] = [(rust, mariadb.fields), (agent, mariadb.told(find("9.7.0", "mariadb")))]
+        for made, fields in both:
+            made.connect("plain", msgspec.structs.replace(fields, connections=connections))
             table = "which CHAR(1), u BIGINT, w BIGINT, z BIGINT, y BIGINT, t TEXT, c TEXT, s BIGINT"
             made.query("plain", f"CREATE OR REPLACE TABLE drawn ({table})")
-            made.request({"type": "program", "name": "draws"})
+            ask(made, {"type": "program", "name": "draws"})
             for name in names:
-                made.request({"type": "variable", "name": name, **KINDS[name]})
+                ask(made, {"type": "variable", "name": name, **KINDS[name]})
             for which, weight, mine in (("a", 1, names), ("b", 3, names[:1])):
-                made.request({"type": "transaction", "name": which, "weight": weight})
+                ask(made, {"type": "transaction", "name": which, "weight": weight})
                 to, values = (columns, marks) if mine == names else (names[0], "$1")
                 sql = f"INSERT INTO drawn (which, {to}) VALUES ('{which}', {values})"
-                made.request({"type": "statement", "transaction": which, "sql": sql, "parameters": " ".join(mine)})
+                ask(made, {"type": "statement", "transaction": which, "sql": sql, "parameters": " ".join(mine)})
             answer = operate(made, "plain", 2000, seed)
             assert (answer.operations, answer.errors) == (2000, 0), answer.first_error
             rows[made is rust] = made.query("plain", f"SELECT which, {columns} FROM drawn ORDER BY which, u, w")
@@ -187,7 +198,7 @@ def test_both_agents_run_the_same_operations(agent: Agent, mariadb: DriverServer
 
 
 def test_another_seed_is_other_operations(agent: Agent, mariadb: DriverServer) -> None:
-    agent.connect("plain", **mariadb.told(find("3.5.11", "mariadb")))
+    agent.connect("plain", mariadb.told(find("3.5.11", "mariadb")))
     program(agent, ("SELECT $1", "u"), u=KINDS["u"])
     first, again, other = (operate(agent, "plain", 50, seed) for seed in (1, 1, 2))
     assert first.rows == other.rows == 50
@@ -207,10 +218,10 @@ def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Age
         protocol = "" if oldest else "1.2" if only_12 or number % 2 else "1.3"
         arm = f"{driver.family}-{driver.version}"
         fields = mariadb.told(driver, "plain" if oldest else "verify-ca", protocol)
-        said = agent.connect(arm, **fields)
-        assert said["encrypted"] is not oldest, said
-        assert said["server_version"] == "5.7.19-log"
-        assert "SunJSSE" in said["library"]
+        said = agent.connect(arm, fields)
+        assert said.encrypted is not oldest, said
+        assert said.server_version == "5.7.19-log"
+        assert "SunJSSE" in said.library
         wanted[arm] = (driver, f"TLSv{protocol}" if protocol else "")
     program(agent, ("SELECT $1 + 1", "id"), id=ID)
     sums = set()
@@ -227,16 +238,16 @@ def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Age
 def test_a_driver_that_ignores_a_property_is_caught_by_the_witness(agent: Agent, mariadb: DriverServer) -> None:
     driver = find("2.7.15", "mariadb")
     asked = mariadb.told(driver) | {"properties": "sslMode=verify-full"}
-    assert agent.connect("a", **asked)["encrypted"] is False
-    assert agent.connect("b", **mariadb.told(driver, "verify-full"))["encrypted"] is True
+    assert agent.connect("a", asked).encrypted is False
+    assert agent.connect("b", mariadb.told(driver, "verify-full")).encrypted is True
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refused(agent: Agent, fields: Mapping[str, object]) -> AgentError:
+def refused(agent: Agent, fields: JdbcConnection) -> AgentError:
     with pytest.raises(AgentError) as caught:
-        agent.connect("refused", **fields)
+        agent.connect("refused", fields)
     text = str(caught.value)
     assert "\n" not in text
     assert "\tat " not in text
@@ -248,7 +259,7 @@ def test_a_driver_that_cannot_connect_gives_its_own_reason_and_the_others_go_on(
     agent: Agent, mariadb: DriverServer, mysql: DriverServer
 ) -> None:
     newest, oldest = find("newest", "mysql"), find("5.1.6", "mysql")
-    agent.connect("other", **mariadb.told(newest))
+    agent.connect("other", mariadb.told(newest))
 
     error = refused(agent, mariadb.told(oldest, "require"))
     assert error.code == "tls"
@@ -266,13 +277,13 @@ def test_a_driver_that_cannot_connect_gives_its_own_reason_and_the_others_go_on(
 @pytest.mark.parametrize("version", ["5.1.6", "9.7.0", "2.7.15", "4.0.0"])
 def test_a_password_stands_in_no_error(agent: Agent, mariadb: DriverServer, version: str) -> None:
     fields = mariadb.told(find(version, "mariadb"))
-    error = refused(agent, fields | {"password": "swordfish"})
+    error = refused(agent, fields | {"password": Secret("swordfish")})
     assert error.code == "1045 (28000)"
     assert "Access denied" in str(error)
     assert "swordfish" not in str(error)
     # Nor if the server or the URL would repeat it.
-    url = f"{fields['url']}?password=swordfish"
-    error = refused(agent, {**fields, "url": url, "password": "swordfish", "user": "swordfish"})
+    url = f"{fields.url}?password=swordfish"
+    error = refused(agent, (fields | {"url": url, "password": Secret("swordfish"), "user": "swordfish"}))
     assert "swordfish" not in str(error)
 
 
@@ -281,8 +292,8 @@ def test_a_certificate_of_another_ca_is_refused_in_words(agent: Agent, mariadb: 
     for version in ("9.7.0", "3.5.11"):
         wish = TlsRequest("verify-ca", str(other.ca), str(drivers.trust_store(other.ca, tmp_path / "other.p12")))
         driver = find(version, "mariadb")
-        target = Target("127.0.0.1", int(str(mariadb.fields["port"])))
-        error = refused(agent, mariadb.told(driver) | drivers.connection(driver, address(driver, target, wish), "any"))
+        target = Target("127.0.0.1", mariadb.fields.port)
+        error = refused(agent, drivers.connection(driver, address(driver, target, wish), "any"))
         assert error.code == "tls", error
         assert "Exception" in str(error)
 
@@ -302,7 +313,7 @@ def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: DriverSer
     fields = mariadb.told(find("9.7.0", "mariadb"))
     for name in ("ciphercost.load.agent.Main", "org.mariadb.jdbc.Driver"):
         with pytest.raises(AgentError, match=f"there is no class {name}") as caught:
-            agent.connect("refused", **{**fields, "driver_class": name})
+            agent.connect("refused", fields | {"driver_class": name})
         assert caught.value.code == "driver"
 
 
@@ -310,7 +321,7 @@ def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: DriverServ
     good = mariadb.told(find("9.7.0", "mariadb"))
     (tmp_path / "text.jar").write_text("no jar")
     newer = struct.pack(">IHH", 0xCAFEBABE, 0, 44 + 99) + bytes(64)
-    for fields, words in (
+    changes: list[tuple[JdbcChanges, str]] = [
         ({"jars": jar(tmp_path / "empty.jar")}, "contains no JDBC driver"),
         ({"jars": jar(tmp_path / "newer.jar", "Newer", Newer=newer)}, "needs Java 99, but this is Java"),
         ({"jars": jar(tmp_path / "gone.jar", "Gone")}, "there is no class Gone"),
@@ -318,9 +329,10 @@ def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: DriverServ
         ({"jars": str(tmp_path / "text.jar")}, "is not a jar"),
         ({"driver_class": "com.mysql.cj.Messages"}, "can't be loaded|is not a java.sql.Driver"),
         ({"url": "jdbc:postgresql://127.0.0.1:5432/postgres?password=swordfish"}, "does not accept the URL"),
-    ):
+    ]
+    for fields, words in changes:
         with pytest.raises(AgentError, match=words) as caught:
-            agent.connect("refused", **{**good, **fields})
+            agent.connect("refused", good | fields)
         assert caught.value.code == "driver", fields
         assert "swordfish" not in str(caught.value)
 
@@ -329,7 +341,7 @@ def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Age
     found = []
     with Agent() as rust:
         for made, fields in ((rust, mariadb.fields), (agent, mariadb.told(find("8.0.33", "mariadb")))):
-            made.connect("plain", **fields)
+            made.connect("plain", fields)
             made.query("plain", "CREATE OR REPLACE TABLE once (id INTEGER PRIMARY KEY)")
             made.query("plain", "CREATE OR REPLACE TABLE log (id INTEGER)")
             program(
@@ -348,7 +360,7 @@ def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Age
 def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, mariadb: DriverServer) -> None:
     """An operation in flight at the end does not count, unless it fails: a timeout comes long after."""
     told = mariadb.told(find("3.5", "mariadb"), setup="SET max_statement_time = 4")
-    agent.connect("late", **told)
+    agent.connect("late", told)
     program(agent, ("SELECT SLEEP(30)", ""))
     answer = agent.slice("late", 1.0, discard=0.0)
     assert (answer.operations, answer.errors, answer.work) == (0, 1, 0.0)
@@ -362,8 +374,8 @@ def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, 
 
 def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: DriverServer) -> None:
     for version in ("5.1.49", "9.7.0", "3.5.11"):
-        agent.connect("killer", **mariadb.told(find("2.7.15", "mariadb")))
-        agent.connect("victim", **mariadb.told(find(version, "mariadb")))
+        agent.connect("killer", mariadb.told(find("2.7.15", "mariadb")))
+        agent.connect("victim", mariadb.told(find(version, "mariadb")))
         [[number]] = agent.query("victim", "SELECT CONNECTION_ID()")
         program(agent, (f"KILL {number}", ""))
         with pytest.raises(AgentError, match="read 0 bytes"):
@@ -378,9 +390,9 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
     command: list[str], mariadb: DriverServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Agent(command, env=java.OTHERS) as agent:
-        agent.connect("other", **mariadb.told(find("3.5.11", "mariadb")))
+        agent.connect("other", mariadb.told(find("3.5.11", "mariadb")))
         for version in ("5.1.6", "9.7.0", "2.7.15"):
-            agent.connect("silent", **mariadb.told(find(version, "mariadb")))
+            agent.connect("silent", mariadb.told(find(version, "mariadb")))
             program(agent, ("SELECT SLEEP(3600)", ""))
             monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
             with pytest.raises(AgentError, match="not finished an answer for 1 s, with 1 operation") as caught:
@@ -401,7 +413,7 @@ class Counted:
 
     def __init__(self, agent: Agent, mariadb: DriverServer) -> None:
         self.agent, self.mariadb = agent, mariadb
-        agent.connect("counter", **mariadb.told(find("3.5.11", "mariadb")))
+        agent.connect("counter", mariadb.told(find("3.5.11", "mariadb")))
         agent.query("counter", "CREATE OR REPLACE TABLE rows_in (id INTEGER AUTO_INCREMENT PRIMARY KEY, u BIGINT)")
         program(agent, ("INSERT INTO rows_in (u) VALUES ($1)", "u"), u=KINDS["u"])
 
@@ -412,8 +424,8 @@ class Counted:
 
     def of(self, version: str, operations: int, **more: object) -> dict[str, int]:
         self.agent.query("counter", "TRUNCATE rows_in")
-        said = self.agent.connect("writer", **self.mariadb.told(find(version, "mariadb"), "plain", "", **more))
-        assert said["driver_version"]
+        said = self.agent.connect("writer", self.mariadb.told(find(version, "mariadb"), "plain", "", **more))
+        assert said.driver_version
         before = self.counts()
         answer = operate(self.agent, "writer", operations)
         after = self.counts()
@@ -469,7 +481,7 @@ def test_a_connection_for_each_operation(counted: Counted) -> None:
 
 
 def test_each_connection_has_a_thread(agent: Agent, mariadb: DriverServer) -> None:
-    agent.connect("plain", **{**mariadb.told(find("9.7.0", "mariadb")), "connections": 5})
+    agent.connect("plain", mariadb.told(find("9.7.0", "mariadb")) | {"connections": 5})
     program(agent, ("SELECT $1", "id"), id=ID)
     answer = agent.slice("plain", 2.0, discard=0.25, seed=3, rate=200)
     assert answer.threads == 5
@@ -481,7 +493,7 @@ def test_each_connection_has_a_thread(agent: Agent, mariadb: DriverServer) -> No
 
 def test_a_machine_that_has_just_begun_compiles(command: list[str], mariadb: DriverServer) -> None:
     with Agent(command, env=java.OTHERS) as cold:
-        cold.connect("plain", **mariadb.told(find("9.7.0", "mariadb"), "require", "1.3"))
+        cold.connect("plain", mariadb.told(find("9.7.0", "mariadb"), "require", "1.3"))
         program(cold, ("SELECT $1", "id"), id=ID)
         answer = operate(cold, "plain", 2000)
     assert answer.jit_ms > 0
@@ -490,10 +502,10 @@ def test_a_machine_that_has_just_begun_compiles(command: list[str], mariadb: Dri
 
 def test_setup_runs_on_each_connection_and_its_failure_is_said(agent: Agent, mariadb: DriverServer) -> None:
     fields = mariadb.told(find("9.7.0", "mariadb"))
-    agent.connect("plain", **{**fields, "connections": 2, "setup": "SET @a = 'x;y'; SET @b = 2"})
+    agent.connect("plain", fields | {"connections": 2, "setup": "SET @a = 'x;y'; SET @b = 2"})
     assert agent.query("plain", "SELECT @a, @b", everywhere=True) == [["x;y", "2"]] * 2
     with pytest.raises(AgentError, match="setup: ") as caught:
-        agent.connect("plain", **{**fields, "setup": "SET @a = 1; NONSENSE"})
+        agent.connect("plain", fields | {"setup": "SET @a = 1; NONSENSE"})
     assert caught.value.code == "1064 (42000)"
 
 
@@ -504,9 +516,10 @@ def test_a_query_answers_as_the_other_agents_does(agent: Agent, mariadb: DriverS
     )
     answers = []
     with Agent() as rust:
-        for made, fields in ((rust, mariadb.fields), (agent, mariadb.told(find("9.7.0", "mariadb")))):
-            made.connect("plain", **fields)
-            answers.append(made.request({"type": "query", "arm": "plain", "sql": sql}))
+        both: list[tuple[Agent, Pool]] = [(rust, mariadb.fields), (agent, mariadb.told(find("9.7.0", "mariadb")))]
+        for made, fields in both:
+            made.connect("plain", fields)
+            answers.append(ask(made, {"type": "query", "arm": "plain", "sql": sql}))
     assert answers[0] == answers[1]
     assert answers[0]["rows"] == 3
     with pytest.raises(AgentError) as caught:
@@ -522,10 +535,11 @@ def same_on(driver_server: DriverServer, agent: Agent, driver: Driver, table: st
     rows = []
     answer = None
     with Agent() as rust:
-        for made, fields in ((rust, driver_server.fields), (agent, driver_server.told(driver, mode))):
-            said = made.connect("arm", **fields)
+        both: list[tuple[Agent, Pool]] = [(rust, driver_server.fields), (agent, driver_server.told(driver, mode))]
+        for made, fields in both:
+            said = made.connect("arm", fields)
             if made is agent:
-                assert said["encrypted"] is (mode != "plain")
+                assert said.encrypted is (mode != "plain")
             made.query("arm", table)
             program(
                 made, ("BEGIN", ""), ("INSERT INTO pair VALUES ($1, $2)", "id t"), ("UPDATE pair SET b = $2 WHERE a = $1", "id t"),
@@ -536,7 +550,7 @@ def same_on(driver_server: DriverServer, agent: Agent, driver: Driver, table: st
             assert (answer.operations, answer.errors, answer.rows) == (100, 0, 100), answer.first_error
             rows.append(made.query("arm", "SELECT a, b FROM pair ORDER BY a"))
             # A prepared statement keeps its table locked.
-            made.connect("arm", **fields)
+            made.connect("arm", fields)
             made.query("arm", "DROP TABLE pair")
             made.disconnect("arm")
     assert rows[0] == rows[1]
@@ -632,14 +646,14 @@ def test_a_jar_that_is_named_is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_without_the_cpus_instructions_the_agent_says_so(command: list[str]) -> None:
     masked = [command[0], *java.WITHOUT_AES, *command[1:]]
     with Agent(masked, env=java.OTHERS) as agent:
-        assert agent.hello["aes"] is False
+        assert agent.hello.aes is False
 
 
 def test_an_agent_that_is_told_nothing_more_ends(command: list[str]) -> None:
     agent = Agent(command, env=java.OTHERS)
-    agent.send({"type": "bye"})
+    agent.write(b'{"type":"bye"}\n')
     assert json.loads(agent.line(20)) == {"type": "ok"}
     with pytest.raises(RunError, match=r"ended in the middle of the run \(status 0\)"):
         agent.line(20)
     agent.close()
-    assert agent.hello["protocol"] == PROTOCOL
+    assert agent.hello.protocol == PROTOCOL

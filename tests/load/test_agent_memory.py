@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from asking import ask
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 
 SLICES = 60
@@ -28,10 +30,10 @@ def heap_kb(agent: Agent) -> int:
 
 def test_what_a_slice_frees_goes_back_to_the_kernel() -> None:
     with Agent(env=EXACT) as agent:
-        agent.request({"type": "program", "name": "test"})
-        agent.request({"type": "transaction", "name": "t", "weight": 1})
-        agent.request({"type": "statement", "transaction": "t", "sql": "nothing", "parameters": ""})
-        agent.connect("plain", driver="null", connections=50, threads=2)
+        ask(agent, {"type": "program", "name": "test"})
+        ask(agent, {"type": "transaction", "name": "t", "weight": 1})
+        ask(agent, {"type": "statement", "transaction": "t", "sql": "nothing", "parameters": ""})
+        agent.connect("plain", Connection(driver="null", connections=50, threads=2))
         before, found = heap_kb(agent), []
         for number in range(SLICES):
             agent.slice("plain", 0.002, seed=number)

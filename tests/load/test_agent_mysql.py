@@ -6,21 +6,25 @@ Packets are tested in Rust.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
+from asking import ask
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes, TlsMode, TlsVersion
 from ciphercost.model.errors import AgentError
+from ciphercost.model.secret import Secret
 from ciphercost.model.slices import AgentSlice
 
 ROWS = 2000
+TLS_MODES: tuple[TlsMode, ...] = ("off", "require")
 
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])
@@ -37,9 +41,11 @@ def server(
         engine.initialise(installation, scratch / "data", run_supervisor)
         settings = tls.server_settings(engine, tls.check({}), scratch / "secrets")
         logs = tmp_path_factory.mktemp("logs")
-        running = engine.start(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
+        )
         with Agent() as agent:
-            agent.connect("loader", **running.connection())
+            agent.connect("loader", running.connection())
             agent.query("loader", "CREATE TABLE items (id INTEGER PRIMARY KEY, name VARCHAR(50), stock INTEGER)")
             values = ",".join(f"({number}, 'n{number}', 0)" for number in range(1, ROWS + 1))
             agent.query("loader", f"INSERT INTO items VALUES {values}; SET GLOBAL max_allowed_packet = 1 << 30")
@@ -55,12 +61,12 @@ def agent() -> Iterator[Agent]:
 
 def program(agent: Agent, *statements: tuple[str, str], **variables: Mapping[str, Any]) -> None:
     """A program of one transaction; each statement comes with the names of its parameters."""
-    agent.request({"type": "program", "name": "test"})
+    ask(agent, {"type": "program", "name": "test"})
     for name, fields in variables.items():
-        agent.request({"type": "variable", "name": name, **fields})
-    agent.request({"type": "transaction", "name": "only", "weight": 1})
+        ask(agent, {"type": "variable", "name": name, **fields})
+    ask(agent, {"type": "transaction", "name": "only", "weight": 1})
     for sql, parameters in statements:
-        agent.request({"type": "statement", "transaction": "only", "sql": sql, "parameters": parameters})
+        ask(agent, {"type": "statement", "transaction": "only", "sql": sql, "parameters": parameters})
 
 
 def run(agent: Agent, arm: str, operations: int) -> AgentSlice:
@@ -77,10 +83,10 @@ def is_mariadb(agent: Agent, arm: str) -> bool:
 def test_the_answer_says_how_the_login_went(agent: Agent, server: Server) -> None:
     fields = server.connection()
 
-    def auth(**more: object) -> str:
-        return str(agent.connect("b", **{**fields, "user": "other", "password": "secret", **more})["auth"])
+    def auth(**more: Unpack[Changes]) -> str:
+        return str(agent.connect("b", fields | {"user": "other", "password": Secret("secret")} | more).auth)
 
-    agent.connect("a", **fields)
+    agent.connect("a", fields)
     agent.query("a", "CREATE USER other@'127.0.0.1' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO other@'127.0.0.1'")
     if is_mariadb(agent, "a"):
         assert auth() == auth(tls="require") == "mysql_native_password"
@@ -91,27 +97,27 @@ def test_the_answer_says_how_the_login_went(agent: Agent, server: Server) -> Non
         assert auth(tls="require") == "caching_sha2_password full (TLS)"
         agent.query("a", "FLUSH PRIVILEGES")
         assert auth(connections=3) == "caching_sha2_password fast", "the last connection's"
-    for tls in ("off", "require"):
+    for tls in TLS_MODES:
         with pytest.raises(AgentError, match="Access denied") as refused:
-            auth(password="wrong", tls=tls)
+            auth(password=Secret("wrong"), tls=tls)
         assert refused.value.code == "1045 (28000)"
 
 
 def test_ed25519_lets_in(agent: Agent, server: Server) -> None:
     fields = server.connection()
-    agent.connect("a", **fields)
+    agent.connect("a", fields)
     if not is_mariadb(agent, "a"):
         return  # MySQL does not have this plugin
     agent.query("a", "INSTALL SONAME 'auth_ed25519'")
     agent.query("a", "CREATE USER signer@'127.0.0.1' IDENTIFIED VIA ed25519 USING PASSWORD('any length of password')")
-    signer = {**fields, "user": "signer", "database": "", "password": "any length of password"}
-    assert agent.connect("b", **signer)["auth"] == "client_ed25519"
+    signer = fields | {"user": "signer", "database": "", "password": Secret("any length of password")}
+    assert agent.connect("b", signer).auth == "client_ed25519"
     with pytest.raises(AgentError, match="Access denied"):
-        agent.connect("b", **{**signer, "password": "another"})
+        agent.connect("b", signer | {"password": Secret("another")})
 
 
 def test_a_bound_integer_finds_its_row_by_the_index(agent: Agent, server: Server) -> None:
-    agent.connect("a", **server.connection())
+    agent.connect("a", server.connection())
     program(agent, ("SELECT name FROM items WHERE id = $1", "id"), id=ID)
     agent.query("a", "FLUSH STATUS")
     assert run(agent, "a", 100).rows == 100
@@ -129,12 +135,12 @@ def test_both_arms_and_every_kind_of_connection_return_the_same_rows(agent: Agen
         note={"kind": "text", "length": 300},
         most={"kind": "constant", "value": "2"},
     )
-    kinds: dict[str, dict[str, object]] = {"one": {}, "polled": {"connections": 5}}
+    kinds: dict[str, Changes] = {"one": {}, "polled": {"connections": 5}}
     for per_request in (False, True):
         seen = []
         for kind in kinds.values():
-            for tls in ("off", "require"):
-                agent.connect("a", **fields, **kind, tls=tls, per_request=per_request)
+            for tls in TLS_MODES:
+                agent.connect("a", fields | kind | {"tls": tls, "per_request": per_request})
                 done = run(agent, "a", 50)
                 assert (done.operations, done.errors, done.connects) == (50, 0, 50 * per_request), done.first_error
                 seen.append((done.rows, done.checksum))
@@ -146,7 +152,7 @@ def test_rows_of_several_packets_pass_and_are_the_same(agent: Agent, server: Ser
     program(agent, ("SELECT repeat('a', 20000000), id FROM items WHERE id <= 2", ""))
     seen = []
     for tls in ("off", "require"):
-        agent.connect("a", **fields, tls=tls)
+        agent.connect("a", fields | {"tls": tls})
         done = run(agent, "a", 1)
         assert done.bytes_received > 40_000_000
         seen.append((done.rows, done.checksum))
@@ -158,8 +164,8 @@ def test_rows_of_several_packets_pass_and_are_the_same(agent: Agent, server: Ser
 
 
 @pytest.mark.parametrize("more", [{}, {"connections": 3}, {"per_request": True}])
-def test_a_failed_operation_is_rolled_back(agent: Agent, server: Server, more: dict[str, object]) -> None:
-    agent.connect("a", **server.connection(), **more)
+def test_a_failed_operation_is_rolled_back(agent: Agent, server: Server, more: Changes) -> None:
+    agent.connect("a", server.connection() | more)
     program(
         agent,
         ("BEGIN", ""),
@@ -175,7 +181,7 @@ def test_a_failed_operation_is_rolled_back(agent: Agent, server: Server, more: d
 
 
 def test_several_statements_are_for_queries_and_never_for_load(agent: Agent, server: Server) -> None:
-    agent.connect("a", **server.connection(), per_request=True)
+    agent.connect("a", server.connection() | {"per_request": True})
     assert agent.query("a", "SELECT 1; SELECT 'a;b' AS x, NULL; SET @x = 1") == [["a;b", None]]
     with pytest.raises(AgentError, match="SQL syntax"):
         agent.query("a", "SELECT 1; SELEC 2")
@@ -186,24 +192,24 @@ def test_several_statements_are_for_queries_and_never_for_load(agent: Agent, ser
 @pytest.mark.parametrize(
     "more", [{}, {"connections": 3}, {"per_request": True}, {"per_request": True, "connections": 3}]
 )
-def test_every_connection_begins_with_its_setup(agent: Agent, server: Server, more: dict[str, object]) -> None:
+def test_every_connection_begins_with_its_setup(agent: Agent, server: Server, more: Changes) -> None:
     setup = "SET SESSION lock_wait_timeout = 77; SELECT 'not; counted'; SET @greeted = 'yes'"
-    agent.connect("a", **server.connection(), setup=setup, **more)
+    agent.connect("a", server.connection() | {"setup": setup} | more)
     for row in agent.query("a", "SELECT @@lock_wait_timeout, @greeted", everywhere=True):
         assert row == ["77", "yes"]
     program(agent, ("SELECT id FROM items WHERE id = @@lock_wait_timeout AND @greeted = 'yes'", ""))
     done = run(agent, "a", 6)
     assert (done.operations, done.errors, done.rows) == (6, 0, 6), done.first_error
-    agent.connect("b", **server.connection())
+    agent.connect("b", server.connection())
     assert agent.query("b", "SELECT @greeted") == [[None]]
 
 
 @pytest.mark.parametrize("connections", [1, 3])
 def test_a_setup_that_fails_within_a_slice_fails_the_operation(agent: Agent, server: Server, connections: int) -> None:
-    agent.connect("b", **server.connection())
+    agent.connect("b", server.connection())
     agent.query("b", "CREATE TABLE greeting (word VARCHAR(9))")
     setup = "SELECT word FROM greeting"
-    agent.connect("a", **server.connection(), setup=setup, per_request=True, connections=connections)
+    agent.connect("a", server.connection() | {"setup": setup, "per_request": True, "connections": connections})
     agent.query("b", "DROP TABLE greeting")
     program(agent, ("SELECT 1", ""))
     done = run(agent, "a", 4)
@@ -212,16 +218,19 @@ def test_a_setup_that_fails_within_a_slice_fails_the_operation(agent: Agent, ser
 
 
 def test_a_setup_that_fails_is_the_connections_failure(agent: Agent, server: Server) -> None:
-    for more in ({}, {"per_request": True}):
+    once: Changes = {"per_request": True}
+    for more in (Changes(), once):
         with pytest.raises(AgentError, match=r"setup: .*nobody_knows") as refused:
-            agent.connect("a", **server.connection(), setup="SET SESSION nobody_knows = 1", **more)
+            agent.connect("a", server.connection() | {"setup": "SET SESSION nobody_knows = 1"} | more)
         assert refused.value.code.startswith("1193")
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
-def test_connections_side_by_side_resume_their_sessions(agent: Agent, server: Server, version: str) -> None:
+def test_connections_side_by_side_resume_their_sessions(agent: Agent, server: Server, version: TlsVersion) -> None:
     agent.connect(
-        "a", **server.connection(), tls="require", tls_max=version, resumption=True, per_request=True, connections=4
+        "a",
+        server.connection()
+        | {"tls": "require", "tls_max": version, "resumption": True, "per_request": True, "connections": 4},
     )
     program(agent, ("SELECT 1", ""))
     done = run(agent, "a", 60)
@@ -230,9 +239,9 @@ def test_connections_side_by_side_resume_their_sessions(agent: Agent, server: Se
 
 
 def test_a_session_that_is_killed_ends_the_slice_and_the_arm(agent: Agent, server: Server) -> None:
-    agent.connect("a", **server.connection(), tls="require")
+    agent.connect("a", server.connection() | {"tls": "require"})
     number = agent.query("a", "SELECT connection_id()")[0][0]
-    agent.connect("b", **server.connection())
+    agent.connect("b", server.connection())
     agent.query("b", f"KILL {number}")
     program(agent, ("SELECT 1", ""))
     with pytest.raises(AgentError, match=r"^connection lost"):
@@ -246,7 +255,7 @@ def test_mariadb_describes_the_columns_of_a_prepared_statement_only_once(agent: 
     """As for its own client library. A description takes more bytes than the rest of this answer."""
     long = "name" * 15
     program(agent, (f"SELECT id AS {long} FROM items WHERE id = $1", "id"), id=ID)
-    agent.connect("a", **server.connection())
+    agent.connect("a", server.connection())
     done = run(agent, "a", 100)
     assert (done.operations, done.errors, done.rows) == (100, 0, 100), done.first_error
     assert (done.bytes_received / done.operations < len(long)) == is_mariadb(agent, "a")

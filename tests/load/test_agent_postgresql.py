@@ -29,12 +29,12 @@ def verifier(password: bytes, iterations: int) -> str:
 def test_few_iterations_are_refused_and_the_usual_number_lets_in(require_server: RequireServer, tmp_path: Path) -> None:
     require_server("postgresql")
     with user_server("postgresql", tmp_path) as server, Agent() as agent:
-        fields = {**server.fields, "connections": 1, "threads": 1}
-        agent.connect("admin", **fields)
+        fields = server.fields | {"connections": 1, "threads": 1}
+        agent.connect("admin", fields)
         for iterations in (1, 4095, 4096):
             agent.query("admin", f"CREATE ROLE u{iterations} LOGIN PASSWORD '{verifier(b'sesame', iterations)}'")
-        own = {**fields, "password": Secret("sesame")}
-        assert agent.connect("usual", **own | {"user": "u4096"})["auth"] == "scram-sha-256"
+        own = fields | {"password": Secret("sesame")}
+        assert agent.connect("usual", own | {"user": "u4096"}).auth == "scram-sha-256"
         for iterations in (1, 4095):
             with pytest.raises(AgentError, match=f"asks for {iterations} SCRAM iterations"):
-                agent.connect("few", **own | {"user": f"u{iterations}"})
+                agent.connect("few", own | {"user": f"u{iterations}"})

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from asking import ask
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice
 
@@ -31,13 +34,11 @@ SECRET = {
 HEX = {"postgresql": "encode({}, 'hex')", "firebird": "HEX_ENCODE({})"}
 ROWS = 6
 
-Fields = dict[str, object]
-
 
 class Site:
     """A server's name, and the fields that connect the agent to it."""
 
-    def __init__(self, name: str, fields: Fields) -> None:
+    def __init__(self, name: str, fields: Connection) -> None:
         self.name, self.fields = name, fields
 
     def hex(self, column: str) -> str:
@@ -58,10 +59,12 @@ def site(
     with Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
-        running = engine.start(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
+        )
         made = Site(engine.name, running.connection())
         with Agent() as agent:
-            agent.connect("a", **made.fields)
+            agent.connect("a", made.fields)
             secret = SECRET[engine.name]
             agent.query("a", f"CREATE TABLE sealed (id INTEGER NOT NULL, n {secret}, note {secret}, plain VARCHAR(50))")
             agent.query(
@@ -75,7 +78,7 @@ def site(
 @pytest.fixture
 def agent(site: Site) -> Iterator[Agent]:
     with Agent() as started:
-        started.connect("encrypted", **site.fields)
+        started.connect("encrypted", site.fields)
         for table in ("sealed", "clear", "never"):
             started.query("encrypted", f"DELETE FROM {table}")
         yield started
@@ -91,15 +94,15 @@ NOTES: Mapping[str, Mapping[str, Any]] = {
 
 def program(agent: Agent, *statements: tuple[str, str], open_: bool = False, key: bytes = KEY) -> None:
     """`open_`: open sealed values in the rows of statements that read."""
-    agent.request({"type": "program", "name": "test"})
-    agent.request({"type": "cipher", "name": "aes256-gcm", "key": key.hex()})
+    ask(agent, {"type": "program", "name": "test"})
+    ask(agent, {"type": "cipher", "name": "aes256-gcm", "key": key.hex()})
     for name, fields in NOTES.items():
-        agent.request({"type": "variable", "name": name, **fields})
-    agent.request({"type": "transaction", "name": "only", "weight": 1})
+        ask(agent, {"type": "variable", "name": name, **fields})
+    ask(agent, {"type": "transaction", "name": "only", "weight": 1})
     for sql, parameters in statements:
         reads = open_ and sql.startswith("SELECT")
         message = {"type": "statement", "transaction": "only", "sql": sql, "parameters": parameters, "open": reads}
-        agent.request(message)
+        ask(agent, message)
 
 
 def run(agent: Agent, operations: int, arm: str = "encrypted") -> AgentSlice:
@@ -130,13 +133,13 @@ def test_values_are_sealed_as_any_other_implementation_opens_them(agent: Agent, 
 @pytest.mark.parametrize(
     "more", [{}, {"connections": 3}, {"per_request": True}, {"per_request": True, "connections": 3}]
 )
-def test_rows_are_opened_and_are_then_those_of_the_arm_in_clear(agent: Agent, site: Site, more: Fields) -> None:
+def test_rows_are_opened_and_are_then_those_of_the_arm_in_clear(agent: Agent, site: Site, more: Changes) -> None:
     fill(agent)
     agent.query("encrypted", "INSERT INTO clear (id, n) VALUES (1, 'short')")
     agent.query("encrypted", f"INSERT INTO sealed (id, n) VALUES (1, {site.literal(sealed(b'short'))})")
     seen = {}
     for table in ("clear", "sealed"):
-        agent.connect("encrypted", **site.fields, **more)
+        agent.connect("encrypted", site.fields | more)
         columns = "plain, n, id, note, note, id + 0.5"
         program(
             agent,
@@ -160,10 +163,10 @@ def sealed(text: bytes, key: bytes = KEY) -> bytes:
 
 @pytest.mark.parametrize("more", [{}, {"connections": 3}, {"per_request": True}])
 def test_a_value_that_does_not_open_fails_its_operation_which_is_rolled_back(
-    agent: Agent, site: Site, more: Fields
+    agent: Agent, site: Site, more: Changes
 ) -> None:
     whole = sealed(b"a secret")
-    agent.connect("encrypted", **site.fields, **more)
+    agent.connect("encrypted", site.fields | more)
     for bad in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[:20], sealed(b"a secret", bytes(32))):
         agent.query("encrypted", "DELETE FROM sealed")
         for number, value in enumerate((whole, bad, whole)):
@@ -191,7 +194,7 @@ def test_each_program_has_its_own_key(agent: Agent, site: Site) -> None:
 
 
 def test_what_can_not_be_understood_is_refused_without_a_word_of_the_key(agent: Agent, site: Site) -> None:
-    agent.request({"type": "program", "name": "test"})
+    ask(agent, {"type": "program", "name": "test"})
     secret = "5a" * 31 + "zz"
     for message in (
         {"type": "cipher", "name": "aes256-gcm", "key": secret},
@@ -199,7 +202,7 @@ def test_what_can_not_be_understood_is_refused_without_a_word_of_the_key(agent: 
         {"type": "variable", "name": "a", "kind": "sealed", "of": "b"},
     ):
         with pytest.raises(AgentError) as refused:
-            agent.request(dict(message))
+            ask(agent, dict(message))
         assert refused.value.code == "bad-message"
         assert secret not in str(refused.value)
         assert KEY.hex() not in str(refused.value)
@@ -208,7 +211,7 @@ def test_what_can_not_be_understood_is_refused_without_a_word_of_the_key(agent: 
 @pytest.mark.parametrize(
     "more", [{}, {"connections": 3}, {"per_request": True}, {"per_request": True, "connections": 3}]
 )
-def test_setup_is_for_sessions_of_servers(agent: Agent, site: Site, more: Fields) -> None:
+def test_setup_is_for_sessions_of_servers(agent: Agent, site: Site, more: Changes) -> None:
     setup = {
         "postgresql": "SET my.word = 'a;b'; SELECT 1, 2; SET my.other = 'c'",
         "mysql": "SET @a = 'a;b'",
@@ -216,13 +219,13 @@ def test_setup_is_for_sessions_of_servers(agent: Agent, site: Site, more: Fields
     }
     if site.name not in setup:
         with pytest.raises(AgentError, match="setup"):
-            agent.connect("encrypted", **site.fields, **more, setup="SELECT 1")
+            agent.connect("encrypted", site.fields | more | {"setup": "SELECT 1"})
         return
-    agent.connect("encrypted", **site.fields, **more, setup=setup[site.name])
+    agent.connect("encrypted", site.fields | more | {"setup": setup[site.name]})
     if site.name == "postgresql":
         program(agent, ("SELECT current_setting('my.word'), current_setting('my.other')", ""))
         with pytest.raises(AgentError, match=r"setup: .*nobody"):
-            agent.connect("other", **site.fields, **more, setup="SELECT nobody")
+            agent.connect("other", site.fields | more | {"setup": "SELECT nobody"})
     else:
         program(agent, ("SELECT 1", ""))
     done = run(agent, 6)

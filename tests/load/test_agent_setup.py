@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from asking import ask
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes, Connection
 
 POSTGRESQL = r"""
 SET my.first = 'a;''b'; -- ; no end
@@ -36,7 +39,7 @@ LEFT = {
     "mariadb": (MYSQL, "SELECT @first, @second, @third", ["a;'b", "c';", "d;"]),
 }
 
-Site = tuple[str, dict[str, object]]
+Site = tuple[str, Connection]
 
 
 @pytest.fixture(scope="module", params=list(LEFT))
@@ -50,7 +53,9 @@ def site(
     with Supervisor(run_directory.new_id()) as run_supervisor:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
-        running = engine.start(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
+        running = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
+        )
         yield engine.name, running.connection()
         running.stop()
 
@@ -63,18 +68,18 @@ def agent() -> Iterator[Agent]:
 
 def run(agent: Agent, sql: str, operations: int) -> tuple[int, int, str]:
     """Return operations, rows, and the first error."""
-    agent.request({"type": "program", "name": "test"})
-    agent.request({"type": "transaction", "name": "only", "weight": 1})
-    agent.request({"type": "statement", "transaction": "only", "sql": sql, "parameters": ""})
+    ask(agent, {"type": "program", "name": "test"})
+    ask(agent, {"type": "transaction", "name": "only", "weight": 1})
+    ask(agent, {"type": "statement", "transaction": "only", "sql": sql, "parameters": ""})
     done = agent.slice("a", 60, discard=0, seed=1, operations=operations)
     return done.operations, done.rows, done.first_error
 
 
 @pytest.mark.parametrize("more", [{}, {"per_request": True}, {"per_request": True, "connections": 3}])
-def test_a_setup_is_cut_where_the_server_ends_statements(agent: Agent, site: Site, more: dict[str, object]) -> None:
+def test_a_setup_is_cut_where_the_server_ends_statements(agent: Agent, site: Site, more: Changes) -> None:
     name, fields = site
     setup, look, wanted = LEFT[name]
-    agent.connect("a", **fields, setup=setup, **more)
+    agent.connect("a", fields | {"setup": setup} | more)
     assert agent.query("a", look) == [wanted]
     # With one connection per operation, the setup is part of the operation.
     assert run(agent, look, 4) == (4, 4, "")
@@ -83,7 +88,7 @@ def test_a_setup_is_cut_where_the_server_ends_statements(agent: Agent, site: Sit
 @pytest.mark.parametrize("per_request", [False, True])
 def test_a_backslash_means_what_the_server_says(agent: Agent, site: Site, per_request: bool) -> None:
     name, fields = site
-    agent.connect("owner", **fields)
+    agent.connect("owner", fields)
     if name == "postgresql":
         # In this setup a backslash is an escape if the server's settings say so, and otherwise an ordinary character.
         change, back = (
@@ -96,7 +101,7 @@ def test_a_backslash_means_what_the_server_says(agent: Agent, site: Site, per_re
         setup, look, wanted = r"SET @word = 'a\'; SET @other = ';b'", "SELECT CONCAT(@word, @other)", "a\\;b"
     agent.query("owner", change)
     try:
-        agent.connect("a", **fields, setup=setup, per_request=per_request)
+        agent.connect("a", fields | {"setup": setup, "per_request": per_request})
         assert agent.query("a", look) == [[wanted]]
     finally:
         agent.query("owner", back)
@@ -111,8 +116,8 @@ def test_the_body_of_a_routine_is_one_statement(agent: Agent, site: Site) -> Non
         body = "READS SQL DATA BEGIN IF 1 THEN SET @a = 1; END IF; RETURN CASE 1 WHEN 1 THEN 7 END; END"
         setup = f"DROP FUNCTION IF EXISTS seven; CREATE FUNCTION seven() RETURNS INT {body}; SELECT 2"
         look = "SELECT seven()"
-        agent.connect("owner", **fields)
+        agent.connect("owner", fields)
         if name == "mysql":
             agent.query("owner", "SET GLOBAL log_bin_trust_function_creators = 1")
-    agent.connect("a", **fields, setup=setup)
+    agent.connect("a", fields | {"setup": setup})
     assert agent.query("a", look) == [["7"]]

@@ -27,6 +27,7 @@ from ciphercost.load.fleet.remote_agent import SAMPLING, RemoteAgent, be_punctua
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost
 from ciphercost.load.program import Program
 from ciphercost.model import histogram
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.slices import AgentSlice
@@ -56,7 +57,9 @@ class Made:
 
     def connect(self, connections: int = 8) -> None:
         for arm in ("plain", "encrypted"):
-            assert self.fleet.connect(arm, driver="null", connections=connections)["connections"] == connections
+            assert (
+                self.fleet.connect(arm, Connection(driver="null", connections=connections)).connections == connections
+            )
 
     def slice(self, **options: Any) -> AgentSlice:
         """A long slice of the plain arm; again, if this machine was too busy for all to begin in time."""
@@ -110,7 +113,7 @@ def test_both_arms_run_the_same_operations_and_every_member_others(tmp_path: Pat
 
 def test_other_arms_belong_to_the_controllers_agent(tmp_path: Path) -> None:
     with made(tmp_path) as here:
-        here.fleet.connect("prove-plain", driver="null")
+        here.fleet.connect("prove-plain", Connection(driver="null"))
         before = [remote.calls.count("request") for remote in here.cluster.remotes]
         assert here.fleet.slice("prove-plain", 60, discard=0.0, operations=5).operations == 5
         assert [remote.calls.count("request") for remote in here.cluster.remotes] == before
@@ -136,7 +139,7 @@ def test_a_member_that_died_is_lost_and_the_others_take_its_connections(tmp_path
 def test_an_agent_that_was_killed_is_lost_with_its_member(tmp_path: Path) -> None:
     with made(tmp_path) as here:
         here.connect()
-        os.kill(here.cluster.remotes[2].member._agent.pid, signal.SIGKILL)
+        os.kill(here.cluster.remotes[2].member._started.agent.pid, signal.SIGKILL)
         with pytest.raises(AgentsLost, match="node-2"):
             here.slice()
         assert here.fleet.names == ["node-0", "node-1"]
@@ -256,7 +259,7 @@ def test_a_node_that_can_not_reach_the_servers_address_is_named(tmp_path: Path) 
         made(tmp_path, 2, boots=(boot_id(), "elsewhere")) as here,
         pytest.raises(UsageError, match=r"listens on 127\.0\.0\.1, which node-1 can't reach; start it with --listen"),
     ):
-        here.fleet.connect("plain", driver="null", host="127.0.0.1", connections=2)
+        here.fleet.connect("plain", Connection(driver="null", host="127.0.0.1", connections=2))
 
 
 # ── what is proven, and what is not shown ─────────────────────────────────────────────────────────────────────────────
@@ -266,14 +269,16 @@ def test_agents_that_negotiated_differently_prove_nothing(tmp_path: Path, monkey
     with made(tmp_path) as here:
         member = here.cluster.remotes[2].member
         request = member.request
-        monkeypatch.setattr(member, "request", lambda call: request(call) | {"cipher": "TLS_NONE"})
+        monkeypatch.setattr(
+            member, "request", lambda call: request(call).replace(b'"cipher":""', b'"cipher":"TLS_NONE"')
+        )
         with pytest.raises(Unproven, match="cipher is '' on node-0 and 'TLS_NONE' on node-2"):
-            here.fleet.connect("encrypted", driver="null", connections=3)
+            here.fleet.connect("encrypted", Connection(driver="null", connections=3))
 
 
 def test_an_agents_error_names_its_node(tmp_path: Path) -> None:
     with made(tmp_path) as here, pytest.raises(AgentError, match=r"\(on node-0\)") as caught:
-        here.fleet.connect("plain", driver="nothing", connections=3)
+        here.fleet.connect("plain", Connection(driver="nothing", connections=3))
     assert caught.value.code == "bad-message"
 
 
@@ -299,10 +304,11 @@ def test_files_reach_the_agent_without_touching_a_disk(tmp_path: Path) -> None:
         found = member.request(call)
         assert isinstance(found, Failure)
         assert not found.gone
-        descriptor = member._files["plain", "tls_ca"]
+        started = member._started
+        assert started is not None
+        descriptor = started._files["plain", "tls_ca"]
         assert os.pread(descriptor, 100, 0) == content
-        agent = member._agent
-        assert agent is not None
+        agent = started.agent
         assert Path(f"/proc/{agent.pid}/fd/{descriptor}").read_bytes() == content
     finally:
         member.end()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.load import headers
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret, reveal
 
@@ -86,8 +87,9 @@ def test_a_recorded_command_has_names_alone() -> None:
 
 
 def test_a_requests_own_headers_replace_those_of_all() -> None:
-    fields = {"port": 1, "headers": Secret("Cookie: a\nAccept: b")}
-    assert reveal(headers.fields_with(fields, "accept: c")["headers"]) == "Cookie: a\naccept: c"
-    assert headers.fields_with({"port": 1}, "") == {"port": 1}
-    assert headers.named("accept", fields) == "b"
-    assert headers.named("accept", {}) == ""
+    plain = Connection(driver="http", port=1)
+    connection = plain | {"headers": Secret("Cookie: a\nAccept: b")}
+    assert reveal(headers.with_headers(connection, "accept: c").headers) == "Cookie: a\naccept: c"
+    assert headers.with_headers(plain, "") == plain
+    assert headers.named("accept", connection) == "b"
+    assert headers.named("accept", plain) == ""

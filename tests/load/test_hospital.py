@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import secret_sql, workloads
@@ -26,6 +26,7 @@ from ciphercost.load.tables.hospital_records import FIELDS, LENGTHS, Record
 from ciphercost.load.tables.hospital_sql import CHOSEN, OPERATIONS, TABLES, WORKLOADS
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import RunError, UsageError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import columns
@@ -355,7 +356,7 @@ class ServerWithArms(msgspec.Struct):
     engine: Engine
     agent: Agent
     codecs: dict[Arm, Codec]
-    fields: dict[Arm, dict[str, object]]
+    fields: dict[Arm, Connection]
 
     def do(self, arm: Arm, workload: str, name: str) -> list[list[list[str | None]]]:
         """Run one operation of the study, over all records, in one transaction."""
@@ -376,7 +377,7 @@ class ServerWithArms(msgspec.Struct):
 
     def drop(self, arm: Arm) -> None:
         """Use a connection without prepared statements, because on Firebird these keep their tables in use."""
-        self.agent.connect(arm, **self.fields[arm])
+        self.agent.connect(arm, self.fields[arm])
         for sql in statements.drop():
             self.agent.query(arm, sql)
 
@@ -406,17 +407,17 @@ def both_arms(
             each.mkdir(mode=0o700)
             run_ownership.hand_over(each)
         engine.initialise(installation, directory, run_supervisor)
-        server = engine.start(installation, directory, run_supervisor, logs=logs)
+        server = engine.start(StartRequest(installation, directory, run_supervisor, logs=logs))
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
-            fields = {**server.connection(), **engine.plaintext_fields()}
-            reach: dict[Arm, dict[str, object]] = {}
+            fields = server.connection() | engine.plaintext_fields()
+            reach: dict[Arm, Connection] = {}
             for arm in ARMS:
                 schema = columns.schema_name(arm)
                 OwnSchema.of(engine).make_schema(agent, fields, schema, run_id)
                 own = mechanism.connection(engine, arm, factors, keys)
-                reach[arm] = {**fields, **own, **OwnSchema.of(engine).in_own_schema(schema)}
-                agent.connect(arm, **reach[arm])
+                reach[arm] = fields | own | OwnSchema.of(engine).in_own_schema(schema)
+                agent.connect(arm, reach[arm])
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
             yield ServerWithArms(engine, agent, {arm: secrets.of(arm) for arm in ARMS}, reach)
@@ -568,7 +569,9 @@ def calls(agent: Agent, arm: Arm) -> tuple[int, int]:
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_sqlite_runs_them_too(tmp_path: Path, workload: str) -> None:
     with Agent(log=tmp_path / "agent.log") as agent:
-        agent.connect("plain", driver="sqlite", path=str(tmp_path / "data.db"), pragmas="PRAGMA foreign_keys = ON")
+        agent.connect(
+            "plain", Connection(driver="sqlite", path=str(tmp_path / "data.db"), pragmas="PRAGMA foreign_keys = ON")
+        )
         inside = ServerWithArms(engines.get("sqlite"), agent, {"plain": PLAIN}, {})
         inside.make("plain", workload)
         inside.do("plain", workload, "insert")

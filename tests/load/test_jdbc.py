@@ -25,6 +25,7 @@ from ciphercost.load.jdbc.drivers import SERVICE, find
 from ciphercost.load.jdbc.options import driver_of, settled
 from ciphercost.measure import round_trips, session, slice_marks
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection, TlsMode
 from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.result import Result
 from ciphercost.model.secret import reveal
@@ -91,7 +92,7 @@ def run_supervisor() -> Iterator[None]:
 
 
 def agent_of(version: str, **options: str) -> jdbc_agent.JdbcAgent:
-    like = {"host": "127.0.0.1", "port": 1}
+    like = Connection(driver="mysql", host="127.0.0.1", port=1)
     return jdbc_agent.JdbcAgent(
         find(version, "mariadb"),
         EncryptsConnections.of(engines.get("mariadb")),
@@ -222,34 +223,35 @@ def test_a_connection_for_each_insert_is_anybodys_choice() -> None:
 # ── who is the server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def log_in_and_ask(agent: Agent, fields: dict[str, Any]) -> None:
-    agent.connect("plain", **fields)
+def log_in_and_ask(agent: Agent, fields: Connection) -> None:
+    agent.connect("plain", fields)
     agent.query("plain", "SELECT 1")
 
 
 @pytest.mark.parametrize(("tls", "met"), [("off", "clear"), ("require", "statement"), ("verify-ca", "refused")])
 def test_an_impostor_knows_who_checks(
-    mariadb: ServerCopies, secured: Server, tmp_path: Path, tls: str, met: str
+    mariadb: ServerCopies, secured: Server, tmp_path: Path, tls: TlsMode, met: str
 ) -> None:
     fields = mariadb.fields(secured, "encrypted", certificate="rsa2048")
     with (
-        Impostor("mysql", "127.0.0.1", int(str(fields["port"])), tmp_path / "pki", certificate="rsa2048") as impostor,
+        Impostor("mysql", "127.0.0.1", fields.port, tmp_path / "pki", certificate="rsa2048") as impostor,
         Agent() as agent,
         pytest.raises(AgentError),
     ):
-        log_in_and_ask(agent, {**fields, "port": impostor.port, "tls": tls})
+        log_in_and_ask(agent, (fields | {"port": impostor.port, "tls": tls}))
     assert impostor.met == [met]
 
 
 def test_a_postgresql_client_meets_an_impostor_too(tmp_path: Path) -> None:
-    fields = {"driver": "postgres", "host": "127.0.0.1", "user": "u", "database": "d"}
-    for tls, met in (("off", "clear"), ("require", "statement"), ("verify-ca", "refused")):
+    fields = Connection(driver="postgres", host="127.0.0.1", user="u", database="d")
+    cases: list[tuple[TlsMode, str]] = [("off", "clear"), ("require", "statement"), ("verify-ca", "refused")]
+    for tls, met in cases:
         with (
             Impostor("postgres", "127.0.0.1", 1, tmp_path, certificate="ecdsa-p256", way="let in") as impostor,
             Agent() as agent,
             pytest.raises(AgentError),
         ):
-            log_in_and_ask(agent, {**fields, "port": impostor.port, "tls": tls})
+            log_in_and_ask(agent, (fields | {"port": impostor.port, "tls": tls}))
         assert impostor.met == [met]
 
 
@@ -300,14 +302,14 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
 def test_who_checks_nothing_is_not_called_verified(mariadb: ServerCopies, secured: Server) -> None:
     with agent_of("9.7.0") as agent:
         fields = mariadb.fields(secured, "encrypted", certificate="rsa2048")
-        assert agent.connect("full", **fields)["verified"] is True
-        said = agent.connect("none", **{**fields, "tls": "require"})
-        assert (said["encrypted"], said["verified"]) == (True, False)
+        assert agent.connect("full", fields).verified is True
+        said = agent.connect("none", fields | {"tls": "require"})
+        assert (said.encrypted, said.verified) == (True, False)
         # Another property overrides the check, so the driver accepts every server.
     with agent_of("9.7.0", properties="sslMode=REQUIRED") as agent:
-        said = agent.connect("full", **fields)
-        assert (said["encrypted"], said["verified"]) == (True, False)
-        assert said["checked"].startswith("it accepts an impostor with its own certificate, which relays the login")
+        said = agent.connect("full", fields)
+        assert (said.encrypted, said.verified) == (True, False)
+        assert said.checked.startswith("it accepts an impostor with its own certificate, which relays the login")
 
 
 def test_a_slice_of_another_driver_is_an_error(mariadb: ServerCopies, secured: Server) -> None:
@@ -315,9 +317,9 @@ def test_a_slice_of_another_driver_is_an_error(mariadb: ServerCopies, secured: S
     with agent_of("8.0.33") as agent, agent_of("9.7.0") as other:
         made = resolve.resolve(cell(client="", workload="connect")).program
         agent.program(made)
-        agent.connect("plain", **fields)
+        agent.connect("plain", fields)
         assert agent.slice("plain", 60, discard=0.0, operations=5).operations == 5
-        Agent.connect(agent, "plain", **other.translated(fields))
+        agent.connect("plain", other.translated(fields))
         with pytest.raises(Unproven, match=r"driver_version is '9\.7 .*, but at connect it was '8\.0 .*'"):
             agent.slice("plain", 60, discard=0.0, operations=5)
 
@@ -327,7 +329,7 @@ def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: ServerCo
     with agent_of("5.1.6") as agent:
         with pytest.raises(RunError, match=r"5\.1\.6 can't connect, encrypted arm: .*Use 5\.1\.49 or newer"):
             agent.enter({"plain": mariadb.fields(secured, "plain"), "encrypted": fields})
-        assert agent.connect("plain", **mariadb.fields(secured, "plain"))["encrypted"] is False
+        assert agent.connect("plain", mariadb.fields(secured, "plain")).encrypted is False
 
 
 # ── an application's own connection ───────────────────────────────────────────────────────────────────────────────────
@@ -337,8 +339,8 @@ def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: ServerCo
 def base(secured: Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """`//localhost:PORT/…` of a MariaDB whose password is in the environment."""
     fields = secured.connection()
-    monkeypatch.setenv("MYSQL_PWD", reveal(fields["password"]))
-    return f"//localhost:{fields['port']}/{fields['database']}?user={fields['user']}"
+    monkeypatch.setenv("MYSQL_PWD", reveal(fields.password))
+    return f"//localhost:{fields.port}/{fields.database}?user={fields.user}"
 
 
 def ca_of(mariadb: ServerCopies) -> str:
@@ -416,8 +418,8 @@ def test_an_application_of_firebird(
     del java_here
     with firebird_started(require_server("firebird")) as server:
         fields = server.connection()
-        monkeypatch.setenv("ISC_PASSWORD", reveal(fields["password"]))
-        url = f"jdbc:firebirdsql://127.0.0.1:{fields['port']}/{fields['database']}?user={fields['user']}&encoding=UTF8"
+        monkeypatch.setenv("ISC_PASSWORD", reveal(fields.password))
+        url = f"jdbc:firebirdsql://127.0.0.1:{fields.port}/{fields.database}?user={fields.user}&encoding=UTF8"
         proven, text = prove_jdbc_url.examine(url)
         assert proven, text
         assert "no certificates" in " ".join(text.split())

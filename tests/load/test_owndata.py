@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.load import tables as owndata
 from ciphercost.load.agent import Agent
@@ -21,6 +22,7 @@ from ciphercost.load.program import Program
 from ciphercost.load.tables import TABLE, Load, dialects
 from ciphercost.load.tables.dialects import DIALECTS, KEY
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import RunError, UsageError
 from conftest import Require
 from repetitions import examples
@@ -62,22 +64,22 @@ def test_any_table_comes_back_from_sqlite_with_the_same_values(table: Table) -> 
 
 
 @contextmanager
-def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str, object]]]:
+def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, Connection]]:
     """The agent, connected as `loader` to a new, empty server, and the fields of that connection."""
     engine = engines.get(engine_name)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, Agent() as agent:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         installation = engine.find()
         engine.initialise(installation, scratch / "data", run_supervisor)
-        server = engine.start(installation, scratch / "data", run_supervisor, logs=directory)
+        server = engine.start(StartRequest(installation, scratch / "data", run_supervisor, logs=directory))
         try:
-            agent.connect("loader", **server.connection())
+            agent.connect("loader", server.connection())
             yield agent, server.connection()
         finally:
             server.stop()
 
 
-Own = tuple[str, Agent, dict[str, object]]
+Own = tuple[str, Agent, Connection]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "mysql", "mariadb", "firebird"])
@@ -105,7 +107,7 @@ def test_any_table_comes_back_from_a_real_server_with_the_same_values(server: Ow
         checked = agent.query("loader", program.check)
         assert checked[0][0] == str(len(table.rows))
         agent.program(program)
-        agent.connect("load", **fields)
+        agent.connect("load", fields)
         done = agent.slice("load", 60, discard=0.0, seed=1, operations=40)
         assert (done.operations, done.errors, done.first_error) == (40, 0, "")
         agent.disconnect("load")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.secret import reveal
@@ -37,10 +37,10 @@ def server(
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         engine.initialise(installation, scratch / "data", run_supervisor)
         started = engine.start(
-            installation, scratch / "data", run_supervisor, settings=without.get(name), logs=tmp_path
+            StartRequest(installation, scratch / "data", run_supervisor, settings=without.get(name, {}), logs=tmp_path)
         )
         fields = started.connection()
-        yield started, f"{name}://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
+        yield started, f"{name}://{fields.user}@localhost:{fields.port}/{fields.database}"
         started.stop()
 
 
@@ -59,7 +59,7 @@ def test_on_a_terminal_the_password_is_asked_for_once_and_never_shown(
 ) -> None:
     require_server(name)
     with user_server(name, tmp_path) as server:
-        password = reveal(server.fields["password"])
+        password = reveal(server.fields.password)
         argv = [CLI, "prove", server.url, *server.by_ca]
         status, shown = on_a_terminal(argv, environment(tmp_path), asked="Password of", typed=password + "\n")
     assert shown.count("Password of ciphercost at 127.0.0.1:") == 1

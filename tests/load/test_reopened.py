@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from listening import Listener
 from web_servers import program
 
@@ -42,7 +43,8 @@ def test_a_connection_that_was_opened_again_has_one_socket() -> None:
         before = sockets(agent.pid)
         program(agent, "GET /")
         agent.connect(
-            "plain", driver="http", host="127.0.0.1", port=server.port, authority="x", connections=CONNECTIONS
+            "plain",
+            Connection(driver="http", host="127.0.0.1", port=server.port, authority="x", connections=CONNECTIONS),
         )
         answer = agent.slice("plain", 60, discard=0, operations=200 * CONNECTIONS)
         assert (answer.operations, answer.errors) == (200 * CONNECTIONS, 0), answer.first_error

@@ -5,22 +5,27 @@ from __future__ import annotations
 import pytest
 
 from ciphercost.load import plaintext_guard
+from ciphercost.model.connection import Connection, TlsMode
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.resolve import resolve
 from ciphercost.provision.servers import Servers
 
 
+def connection(tls: TlsMode) -> Connection:
+    return Connection(driver="postgres", tls=tls)
+
+
 def test_a_weaker_request_is_not_sent_to_a_server_that_failed_a_stronger_one() -> None:
     known, place = plaintext_guard.Refused(), ("host", 5432)
-    known.note(place, {"tls": "verify-ca"}, AgentError("no", "tls"))
-    assert known.reason(place, {"tls": "off"})
-    assert known.reason(place, {"tls": "require"})
-    assert not known.reason(place, {"tls": "verify-ca"})  # another cipher may work
-    assert not known.reason(place, {"tls": "verify-full"})
-    assert not known.reason(("host", 5433), {"tls": "off"})
-    known.note(place, {"tls": "require"}, AgentError("no", "tls"))
-    assert known.reason(place, {"tls": "require"})
+    known.note(place, connection("verify-ca"), AgentError("no", "tls"))
+    assert known.reason(place, connection("off"))
+    assert known.reason(place, connection("require"))
+    assert not known.reason(place, connection("verify-ca"))  # another cipher may work
+    assert not known.reason(place, connection("verify-full"))
+    assert not known.reason(("host", 5433), connection("off"))
+    known.note(place, connection("require"), AgentError("no", "tls"))
+    assert known.reason(place, connection("require"))
 
 
 def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:

@@ -17,13 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import engines
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import program as load_program
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.program import BATCH, Load, Program
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError
 from conftest import RequireServer
 
@@ -130,7 +131,7 @@ def server(request: pytest.FixtureRequest, require_server: RequireServer) -> Ite
         directory.mkdir(mode=0o700)
         run_ownership.hand_over(directory)
         engine.initialise(installation, directory, run_supervisor)
-        started = engine.start(installation, directory, run_supervisor)
+        started = engine.start(StartRequest(installation, directory, run_supervisor))
         try:
             yield engine, started
         finally:
@@ -144,17 +145,17 @@ def test_a_workload_runs_on_a_real_server(
     engine, started = server
     monkeypatch.setattr(load_program, "BATCH", 700)  # several batches, the last one incomplete
     made = program(name, engine.dialect, PIECES[name])
-    pragmas = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
+    pragmas: Changes = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
     with Agent(log=tmp_path / "agent.log") as agent:
-        fields = {**started.connection(), **engine.plaintext_fields(), **pragmas}
-        agent.connect("loader", **fields)
+        fields = started.connection() | engine.plaintext_fields() | pragmas
+        agent.connect("loader", fields)
         for step in made.load:
             agent.query("loader", step.sql)
         count = f"SELECT count(*) FROM {TABLES[name]}"
         assert agent.query("loader", count) == [[str(PIECES[name])]]
         before = agent.query("loader", made.check)
         agent.program(made)
-        agent.connect("plain", **fields, connections=made.clients)
+        agent.connect("plain", fields | {"connections": made.clients})
         answer = agent.slice("plain", 120, discard=0, seed=3, operations=24)
         assert (answer.errors, answer.operations) == (0, 24), answer.first_error
         after_it = agent.query("loader", made.check)

@@ -14,6 +14,7 @@ from ciphercost.measure.enciphered import added, io_of
 from ciphercost.mechanisms import sqlcipher
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.cipher_work import CipherWork, Enciphered, Stream
+from ciphercost.model.connection import Connection
 
 PAGES = Stream(CipherWork("aes256-cbc", unit=4080), 4096)
 
@@ -83,7 +84,9 @@ def test_sqlite_counts_the_pages_that_each_connection_reads_and_writes(tmp_path:
     assert isinstance(sqlite, CountsIo)
     pragmas = "PRAGMA page_size=4096;PRAGMA journal_mode=WAL;PRAGMA cache_size=16"
     with Agent() as agent:
-        agent.connect("a", driver="sqlite", path=str(tmp_path / "file"), pragmas=pragmas, connections=2, threads=2)
+        agent.connect(
+            "a", Connection(driver="sqlite", path=str(tmp_path / "file"), pragmas=pragmas, connections=2, threads=2)
+        )
 
         def counted() -> list[tuple[int, int]]:
             rows = agent.query("a", sqlite.io_counters, everywhere=True)

@@ -15,6 +15,7 @@ import pytest
 from ciphercost.engines import Server
 from ciphercost.host.procfs import tree
 from ciphercost.measure.pause import Pause
+from ciphercost.model.connection import Connection
 from ciphercost.model.spec import Arm
 from processes import wait_for
 
@@ -25,8 +26,8 @@ class Started(Server):
     def __init__(self, pid: int) -> None:
         self.pid = pid
 
-    def connection(self) -> dict[str, object]:
-        return {}
+    def connection(self) -> Connection:
+        return Connection(driver="null")
 
     def stop(self) -> None: ...
 

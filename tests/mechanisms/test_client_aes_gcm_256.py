@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ciphercost import commands, engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import run_ownership, supervisor
@@ -172,12 +172,12 @@ def both_arms(
                 directory.mkdir(mode=0o700)
                 run_ownership.hand_over(directory)
                 engine.initialise(installation, directory, run_supervisor)
-                servers.append(engine.start(installation, directory, run_supervisor, logs=logs))
-            fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}
+                servers.append(engine.start(StartRequest(installation, directory, run_supervisor, logs=logs)))
+            fields = servers[-1].connection() | MECHANISM.connection(engine, arm, {}, keys)
             if not engine.embedded:
                 OwnSchema.of(engine).make_schema(agent, fields, columns.schema_name(arm), run_id)
                 fields |= OwnSchema.of(engine).in_own_schema(columns.schema_name(arm))
-            agent.connect(arm, **fields)
+            agent.connect(arm, fields)
         try:
             yield ServerWithArms(engine, agent, secrets, tuple(scratch.glob("data-*")) if not engine.embedded else ())
         finally:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ciphercost import engines
@@ -14,10 +15,11 @@ from ciphercost.engines import Server, apache, nginx
 from ciphercost.engines._web.family import OURS
 from ciphercost.host import tls_names
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Changes, Connected
 from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.slices import Proof
 from ciphercost.prove import client_witness, load_connections, session_witness, witnesses
-from ciphercost.prove.probe import Probe, single
+from ciphercost.prove.probe import Probe
 from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
 from test_real import ciphercost, result_of
@@ -44,7 +46,7 @@ def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
     )
 
 
-def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
+def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], Connected | None]:
     """Return the witnesses' reports on both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
         return witnesses.prove(home.engine, TLS, pair_of(home, server, factors), agent, 1)
@@ -75,7 +77,7 @@ def test_a_server_that_refuses_everybody_does_not_prove_that_it_requires_a_certi
         pair = pair_of(home, server, MUTUAL)
         server.stop()
         probe = Probe(home.engine, TLS, pair, agent, 1)
-        passed, words = session_witness.without_certificate(probe, single(pair.connect["encrypted"]))
+        passed, words = session_witness.without_certificate(probe, pair.connect["encrypted"].single)
     assert not passed
     assert "also refuses one with it" in words
 
@@ -89,8 +91,8 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
         assert "client_certificate" not in client_witness.negotiated(negotiated)
         # The witness also asks about the load's own connections.
         with Agent() as agent:
-            answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
-            known = {**answer, "client_certificate": "verified by the server"}
+            answer = agent.connect("encrypted", home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
+            known = msgspec.structs.replace(answer, client_certificate="verified by the server")
             with pytest.raises(Unproven, match="no client certificate for 2 of 2 sessions"):
                 load_connections.load_connections(
                     home.engine, TLS, pair_of(home, server, MUTUAL), agent, "encrypted", answer, known
@@ -129,14 +131,11 @@ def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Pat
         ({"tls_security_level": 6}, "tls_security_level: must be 0 to 5"),
     ],
 )
-def test_the_agent_reports_what_is_wrong_with_its_own_certificate(
-    home: Site, change: dict[str, object], message: str
-) -> None:
+def test_the_agent_reports_what_is_wrong_with_its_own_certificate(home: Site, change: Changes, message: str) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", MUTUAL) | change
-        given = {name: value for name, value in fields.items() if value is not None}
         with pytest.raises(AgentError, match=message):
-            agent.connect("x", **given)
+            agent.connect("x", fields)
 
 
 # ── RSA keys, old versions ────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,13 +148,14 @@ def test_rsa_keys_of_every_size_are_proven_and_weak_ones_need_a_lower_security_l
     factors = {"certificate": certificate}
     with home.started(factors) as server:
         proofs, negotiated = proven(home, server, factors)
+        assert negotiated is not None
         assert all(each.passed for each in proofs), proofs
-        assert negotiated["peer_key"] == f"RSA {certificate.removeprefix('rsa')}"
+        assert negotiated.peer_key == f"RSA {certificate.removeprefix('rsa')}"
         fields = home.fields(server, "encrypted", factors)
-        assert fields.get("tls_security_level") == (1 if certificate in tls_names.WEAK else None)
+        assert fields.tls_security_level == (1 if certificate in tls_names.WEAK else None)
         if certificate in tls_names.WEAK:
             with Agent() as agent, pytest.raises(AgentError, match="key too weak"):
-                agent.connect("x", **{**fields, "tls_security_level": 2})
+                agent.connect("x", fields | {"tls_security_level": 2})
 
 
 @pytest.mark.parametrize("certificate", ["rsa2048", "ecdsa-p256"])
@@ -165,9 +165,10 @@ def test_old_versions_are_negotiated_on_request(home: Site, version: str, certif
         factors = {"version": version, "certificate": certificate, "cipher": cipher}
         with home.started(factors) as server:
             proofs, negotiated = proven(home, server, factors)
+        assert negotiated is not None
         assert all(each.passed for each in proofs), proofs
         wanted = (tls_names.PROTOCOLS[version], tls_names.suite(TLS.check(factors)))
-        assert (negotiated["protocol"], negotiated["cipher"]) == wanted
+        assert (negotiated.protocol, negotiated.cipher) == wanted
         assert " ".join(wanted) in server_witness(proofs).detail
 
 
@@ -184,8 +185,8 @@ def test_a_server_that_speaks_another_version_than_requested_is_not_proven(home:
     factors = {"version": "1.0", "certificate": "rsa2048"}
     with home.started(factors) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", factors)
-        answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
-    assert answer["protocol"] == "TLSv1.1"
+        answer = agent.connect("x", fields | {"tls_min": "1.0", "tls_max": "1.1"})
+    assert answer.protocol == "TLSv1.1"
     assert client_witness.negotiation_mismatch(answer, fields) == "protocol TLSv1 was requested"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ciphercost.engines import StartRequest
 from ciphercost.engines.capabilities.storage import Spill
 from ciphercost.engines.duckdb import ENGINE, LOADED
 from ciphercost.host import supervisor
@@ -21,9 +22,10 @@ from ciphercost.mechanisms import encrypted
 from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.mechanisms.encrypted import KEY_FILE, MECHANISM, judge, openssl_inside
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes
 from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError
-from ciphercost.model.secret import reveal
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import cache
 
@@ -45,11 +47,11 @@ def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(rest.installation, directory, run_supervisor)
-            server = ENGINE.start(rest.installation, directory, run_supervisor)
+            server = ENGINE.start(StartRequest(rest.installation, directory, run_supervisor))
             own = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
-            fields = {**cache.joined(server.connection(), own), "connections": 1, "threads": 1}
+            fields = cache.joined(server.connection(), own).alone
             agent = agents.enter_context(Agent())
-            agent.connect("look", **fields)
+            agent.connect("look", fields)
             looks[arm] = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             looks[arm].query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
@@ -60,7 +62,7 @@ def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
 
 
 def path_of(look: ArmAtRest) -> Path:
-    return Path(str(look.connect["path"]))
+    return Path(str(look.connect.path))
 
 
 def wal_of(look: ArmAtRest) -> Path:
@@ -102,8 +104,8 @@ def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it() -> None:
     with arms() as looks:
         key = looks["plain"].rest.secrets / KEY_FILE
         assert key.stat().st_mode & 0o777 == 0o600
-        assert reveal(looks["encrypted"].connect["key"]) == key.read_text()
-        assert "key" not in looks["plain"].connect
+        assert reveal(looks["encrypted"].connect.key) == key.read_text()
+        assert looks["plain"].connect.key is None
 
 
 def test_both_arms_have_the_same_settings_except_for_encryption() -> None:
@@ -159,7 +161,7 @@ def test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen() -> None:
         assert not passed
         assert detail == "the file's header says not encrypted"
         with pytest.raises(AgentError, match="is not encrypted"):
-            look.agent.connect("look", **look.connect)
+            look.agent.connect("look", look.connect)
 
 
 def test_what_is_no_file_of_duckdb_fits_neither_arm() -> None:
@@ -175,17 +177,18 @@ def test_a_wrong_key_is_an_error_that_does_not_repeat_it() -> None:
     with arms() as looks:
         look = looks["encrypted"]
         with pytest.raises(AgentError, match="Wrong encryption key") as caught:
-            look.agent.connect("wrong", **{**look.connect, "key": wrong})
+            look.agent.connect("wrong", look.connect | {"key": Secret(wrong)})
         assert wrong not in str(caught.value)
-        for changed, words in (
+        changes: list[tuple[Changes, str]] = [
             ({"cipher": "xts"}, "not a valid cipher"),
             ({"library": "/nowhere/libduckdb.so"}, "library /nowhere/libduckdb.so: "),
             ({"library": "libc.so.6"}, "is no DuckDB"),
             ({"extension": "/nowhere/httpfs.duckdb_extension"}, "/nowhere/httpfs"),
             ({"path": "/nowhere/database"}, "No such file or directory"),
-        ):
+        ]
+        for changed, words in changes:
             with pytest.raises(AgentError, match=words):
-                look.agent.connect("wrong", **{**look.connect, **changed})
+                look.agent.connect("wrong", look.connect | changed)
         assert look.query("SELECT 1") == [["1"]]
 
 
@@ -193,9 +196,9 @@ def test_nothing_is_fetched_when_the_extension_is_missing() -> None:
     """DuckDB would download httpfs by itself."""
     with arms() as looks:
         look = looks["encrypted"]
-        fields = {name: value for name, value in look.connect.items() if name != "extension"}
+        fields = look.connect | {"extension": None}
         with pytest.raises(AgentError, match="ensure httpfs is loaded"):
-            look.agent.connect("wrong", **{**fields, "path": str(path_of(look).with_name("new.duckdb"))})
+            look.agent.connect("wrong", fields | {"path": str(path_of(look).with_name("new.duckdb"))})
 
 
 def test_the_version_of_openssl_is_read_from_the_extension(tmp_path: Path, installation: Installation) -> None:

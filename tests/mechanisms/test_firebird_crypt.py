@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ciphercost.engines import StartRequest
 from ciphercost.engines.firebird import ENGINE, FILE
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
@@ -39,12 +40,18 @@ class Arms(msgspec.Struct):
         """Start the arm's server as a run would, with one connection."""
         rest, directory = self.rest, self.directories[arm]
         server = ENGINE.start(
-            rest.installation, directory, rest.supervisor, settings=MECHANISM.settings(arm, rest), logs=directory.parent
+            StartRequest(
+                rest.installation,
+                directory,
+                rest.supervisor,
+                settings=MECHANISM.settings(arm, rest),
+                logs=directory.parent,
+            )
         )
         try:
             with Agent() as agent:
                 fields = server.connection()
-                agent.connect("look", **fields)
+                agent.connect("look", fields)
                 yield ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import h2_servers
+from ciphercost.engines import StartRequest
 from ciphercost.engines.h2 import ENGINE, FILE, TEMPORARY
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
@@ -41,12 +42,12 @@ def looks(require_server: RequireServer, require_java: None) -> Iterator[Looks]:
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(installation, directory, run_supervisor)
-            server = ENGINE.start(installation, directory, run_supervisor, logs=scratch)
+            server = ENGINE.start(StartRequest(installation, directory, run_supervisor, logs=scratch))
             open_.callback(server.stop)
             own = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
-            fields = {**server.connection(), **own, "connections": 1, "threads": 1}
+            fields = server.connection() | own | {"connections": 1, "threads": 1}
             agent = open_.enter_context(h2_servers.agent(fields, run_supervisor))
-            agent.connect("look", **fields)
+            agent.connect("look", fields)
             look = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             for statement in (*ENGINE.make_canaries, ENGINE.keep_canary(CANARY.decode())):
                 look.query(statement)
@@ -68,8 +69,8 @@ def test_every_witness_speaks_for_its_own_arm_and_against_the_other(looks: Looks
 def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it(looks: Looks) -> None:
     key = looks["plain"].rest.secrets / KEY_FILE
     assert key.stat().st_mode & 0o777 == 0o600
-    assert reveal(looks["encrypted"].connect["key"]) == key.read_text()
-    assert "key" not in looks["plain"].connect
+    assert reveal(looks["encrypted"].connect.key) == key.read_text()
+    assert looks["plain"].connect.key is None
 
 
 def test_a_closed_file_opens_only_with_its_key(looks: Looks) -> None:
@@ -77,13 +78,13 @@ def test_a_closed_file_opens_only_with_its_key(looks: Looks) -> None:
     look = looks["encrypted"]
     look.query("SET DB_CLOSE_DELAY 0")
     look.agent.disconnect("look")
-    right = reveal(look.connect["key"])
-    fields = {**look.connect, "properties": ""}
+    right = reveal(look.connect.key)
+    fields = look.connect | {"properties": None}
     with pytest.raises(AgentError, match=r"Encryption error in file .*90049"):
-        look.agent.connect("look", **{**fields, "key": Secret("0" + right[1:] if right[0] != "0" else "1" + right[1:])})
+        look.agent.connect("look", fields | {"key": Secret("0" + right[1:] if right[0] != "0" else "1" + right[1:])})
     with pytest.raises(AgentError, match=r"File corrupted .*90030"):
-        look.agent.connect("look", **{name: value for name, value in fields.items() if name not in ("key", "cipher")})
-    look.agent.connect("look", **look.connect)
+        look.agent.connect("look", fields | {"key": None, "cipher": None})
+    look.agent.connect("look", look.connect)
     assert look.query(f"SELECT word FROM {CANARY_TABLE}") == [[CANARY.decode()]]
 
 

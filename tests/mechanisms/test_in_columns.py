@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import steady
 from ciphercost import commands, engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import canary_scan, run_ownership, supervisor
 from ciphercost.load.agent import Agent
@@ -68,7 +68,7 @@ class ServerWithArms:
         made = columns.secrets_of(mechanism, self.engine, factors, self.secrets)
         for arm in ARMS:
             fields = self.server.connection() | mechanism.connection(self.engine, arm, factors, self.secrets)
-            self.agent.connect(arm, **{**fields, **OwnSchema.of(self.engine).in_own_schema(columns.schema_name(arm))})
+            self.agent.connect(arm, fields | OwnSchema.of(self.engine).in_own_schema(columns.schema_name(arm)))
             for statement in mechanism.prepare(self.engine, factors):
                 self.agent.query(arm, statement)
             self.drop(arm, TABLE)
@@ -142,7 +142,7 @@ def both_arms(request: pytest.FixtureRequest, require_server: RequireServer) -> 
         (scratch / "data").mkdir()
         run_ownership.hand_over(scratch / "data")
         engine.initialise(installation, scratch / "data", made)
-        server = engine.start(installation, scratch / "data", made, settings=settings, logs=scratch)
+        server = engine.start(StartRequest(installation, scratch / "data", made, settings=settings, logs=scratch))
         with Agent() as agent:
             yield ServerWithArms(engine, installation.version, server, agent, scratch / "secrets")
         server.stop()
@@ -295,7 +295,7 @@ def test_a_plain_arm_that_is_encrypted_fails_both(both_arms: ServerWithArms) -> 
     mechanism, factors = both_arms.some()
     own = mechanism.connection(both_arms.engine, "encrypted", factors, both_arms.secrets)
     schema = OwnSchema.of(both_arms.engine).in_own_schema(columns.schema_name("plain"))
-    both_arms.agent.connect("plain", **{**both_arms.server.connection(), **own, **schema})
+    both_arms.agent.connect("plain", both_arms.server.connection() | own | schema)
     both_arms.agent.query("plain", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {sealing.codec.column(LENGTH)})")
     for number, text in columns.rows(canary, "plain").items():
         value = sealing.codec.seal(f"'{text}'", LENGTH)
@@ -583,8 +583,8 @@ def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
     if both_arms.engine.name != "postgresql" or both_arms.version < "18":
         return
     fields = both_arms.server.connection()
-    monkeypatch.setenv("PGPASSWORD", reveal(fields["password"]))
-    url = f"postgresql://{fields['user']}@127.0.0.1:{fields['port']}/{fields['database']}"
+    monkeypatch.setenv("PGPASSWORD", reveal(fields.password))
+    url = f"postgresql://{fields.user}@127.0.0.1:{fields.port}/{fields.database}"
     cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
     made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False)
     both_arms.sealing(*both_arms.some())

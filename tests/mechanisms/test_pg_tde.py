@@ -424,7 +424,7 @@ def test_advice_fits_the_leak(place: str, advice: str) -> None:
 def test_a_temporary_table_of_a_real_server_lies_where_the_advice_is_for_one(stock: ArmAtRest) -> None:
     for spill in ENGINE.spills("word"):
         name = f"advice-{spill.name.replace(' ', '-')}"
-        stock.agent.connect(name, **stock.connect)
+        stock.agent.connect(name, stock.connect)
         for statement in spill.statements:
             stock.agent.query(name, statement)
         places = [

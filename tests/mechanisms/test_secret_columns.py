@@ -59,7 +59,7 @@ def encrypted_columns(bench: PreparedCell) -> list[str]:
     different = []
     with bench.agent(pair) as agent:
         for arm in ARMS:
-            agent.connect(arm, **pair.connect[arm])
+            agent.connect(arm, pair.connect[arm])
         agent.program(bench.program)
         assert same_rows.same_rows(pair, agent, bench.rows_to_compare, 1) == Verdict()
         for table, fields in hospital_sql.APPLICATION.items():

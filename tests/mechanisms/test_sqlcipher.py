@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 import warm
+from ciphercost.engines import StartRequest
 from ciphercost.engines.sqlite import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
@@ -42,10 +43,12 @@ def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(rest.installation, directory, run_supervisor, MECHANISM.settings(arm, rest))
-            server = ENGINE.start(rest.installation, directory, run_supervisor, settings=MECHANISM.settings(arm, rest))
+            server = ENGINE.start(
+                StartRequest(rest.installation, directory, run_supervisor, settings=MECHANISM.settings(arm, rest))
+            )
             fields = server.connection() | MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
             agent = agents.enter_context(Agent())
-            agent.connect("look", **fields)
+            agent.connect("look", fields)
             looks[arm] = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             looks[arm].query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
@@ -59,7 +62,7 @@ def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
 
 
 def path_of(look: ArmAtRest) -> Path:
-    return Path(str(look.connect["path"]))
+    return Path(str(look.connect.path))
 
 
 def wal_of(look: ArmAtRest) -> Path:
@@ -116,8 +119,8 @@ def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it() -> None:
     with arms() as looks:
         key = looks["plain"].rest.secrets / KEY_FILE
         assert key.stat().st_mode & 0o777 == 0o600
-        assert reveal(looks["encrypted"].connect["key"]) == key.read_text()
-        assert "key" not in looks["plain"].connect
+        assert reveal(looks["encrypted"].connect.key) == key.read_text()
+        assert looks["plain"].connect.key is None
 
 
 def test_both_arms_have_the_same_settings() -> None:
@@ -242,7 +245,7 @@ def test_each_opening_costs_a_passphrases_rounds() -> None:
             look = looks["encrypted"]
             clock = ~look.agent.pid << 3 | 2
             before = time.clock_gettime_ns(clock)
-            look.agent.connect("again", **look.connect)
+            look.agent.connect("again", look.connect)
             return time.clock_gettime_ns(clock) - before
 
     assert spent("300000") > 5 * spent("1000")
@@ -261,7 +264,7 @@ def test_rotation_encrypts_every_page_with_a_new_key() -> None:
             assert not any(before[at : at + 4096] == after[at : at + 4096] for at in range(0, len(before), 4096))
             assert look.query(f"SELECT count(*) FROM {CANARY_TABLE}") == [["2"]]
             with pytest.raises(AgentError, match="not a database"):
-                look.agent.connect("old", **look.connect)
+                look.agent.connect("old", look.connect)
 
 
 # ── temporary data ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +275,7 @@ def test_temporary_data_stays_in_memory_and_is_unencrypted_in_files() -> None:
     with arms() as looks:
         for look in looks.values():
             for spill in ENGINE.spills(word):
-                look.agent.connect("spill", **look.connect)
+                look.agent.connect("spill", look.connect)
                 *first, last = spill.statements
                 for statement in first:
                     look.agent.query("spill", statement)

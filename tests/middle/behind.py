@@ -71,7 +71,7 @@ def _database(name: str, directory: Path) -> Iterator[Behind]:
     with user_server(name, directory) as made:
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
-            url = made.url_for(str(made.fields["user"]), port)
+            url = made.url_for(str(made.fields.user), port)
             own = ("--url", url, "--ca", str(ca))
             return {
                 "prove": ("prove", url, "--ca", str(ca)),
@@ -81,7 +81,7 @@ def _database(name: str, directory: Path) -> Iterator[Behind]:
             }[command]
 
         upgrade = Postgresql() if name == "postgresql" else Mysql()
-        yield Behind(name, upgrade, lambda encrypted: int(str(made.fields["port"])), argv, made.environment, made.ca)
+        yield Behind(name, upgrade, lambda encrypted: made.fields.port, argv, made.environment, made.ca)
 
 
 @contextmanager
@@ -90,8 +90,8 @@ def _nginx(directory: Path) -> Iterator[Behind]:
         site(engines.get("nginx").find(), directory, {"/index.html": 500}) as made,
         made.started({"certificate": "ecdsa-p256"}) as running,
     ):
-        plain = int(str(running.connection()["port"]))
-        encrypted = int(str(running.other_ports["tls"]["port"]))
+        plain = running.connection().port
+        encrypted = running.other_ports["tls"]["port"]
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
             urls = [f"{scheme}://localhost:{port}/index.html" for scheme in ("http", "https")]

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ciphercost import engines
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -20,8 +22,9 @@ from ciphercost.host.impostor import CONVERSATIONS, Impostor, Speech
 from ciphercost.host.impostor.conversation import Did, Way
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
+from ciphercost.model.connection import Connection, JdbcConnection, Pool, TlsMode
 from ciphercost.model.errors import AgentError
-from ciphercost.model.secret import reveal
+from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import CellSpec
 from ciphercost.runs import prove, prove_jdbc_url
 from mysql_servers import server_copies
@@ -121,25 +124,25 @@ class Running:
     def __init__(self, place: Path, stack: contextlib.ExitStack) -> None:
         self._place = place
         self._stack = stack
-        self._fields: dict[str, dict[str, object]] = {}
+        self._fields: dict[str, Connection] = {}
         self._agents: dict[bool, Agent] = {}
 
-    def fields(self, server: str) -> dict[str, object]:
+    def fields(self, server: str) -> Connection:
         """The fields of `connect` of a running server."""
         if server not in self._fields:
             start = {"postgresql": self._postgresql, "mariadb": self._mariadb}[server]
             self._fields[server] = start()
         return self._fields[server]
 
-    def _postgresql(self) -> dict[str, object]:
+    def _postgresql(self) -> Connection:
         return self._stack.enter_context(user_server("postgresql", self._place)).fields
 
-    def _mariadb(self) -> dict[str, object]:
+    def _mariadb(self) -> Connection:
         """One with the certificate that it makes itself."""
         made = self._stack.enter_context(server_copies(engines.get("mariadb").find("11.8"), self._place))
         fields = self._stack.enter_context(made.started()).connection()
         agent = self._agent(jdbc=False)
-        agent.connect("own", **fields)
+        agent.connect("own", fields)
         agent.query("own", "INSTALL SONAME 'auth_ed25519'")
         agent.query("own", "INSTALL SONAME 'auth_parsec'")
         for name, (_, how) in ACCOUNTS.items():
@@ -157,12 +160,12 @@ class Running:
         fields = self.fields(login.server)
         if login.user:
             return login.user, ACCOUNTS[login.user][0]
-        return str(fields["user"]), reveal(fields["password"])
+        return str(fields.user), reveal(fields.password)
 
     def url(self, login: Login, port: int) -> str:
         user, _ = self.account(login)
         asks = f"&{login.asks}" if login.asks else ""
-        return f"jdbc:{login.server}://localhost:{port}/{self.fields(login.server)['database']}?user={user}{asks}"
+        return f"jdbc:{login.server}://localhost:{port}/{self.fields(login.server).database}?user={user}{asks}"
 
     def log_in(self, login: Login, port: int) -> None:
         """Log in there and send a statement. Raises AgentError."""
@@ -171,20 +174,21 @@ class Running:
         if login.jdbc:
             engine = engines.get(login.server)
             jars = drivers.find(login.client.partition(":")[2], login.server).jars()
-            fields: dict[str, object] = {
-                "driver": "jdbc", "jars": ":".join(map(str, jars)), "url": self.url(login, port),
-                "user": user, "witness": EncryptsConnections.of(engine).tls_witness,
-            }  # fmt: skip
+            connection: Pool = JdbcConnection(
+                driver="jdbc", jars=":".join(map(str, jars)), url=self.url(login, port), user=user,
+                witness=EncryptsConnections.of(engine).tls_witness, password=Secret(password) if password else None,
+            )  # fmt: skip
         else:
-            fields = {**self.fields(login.server), "user": user, "port": port, "tls": login.asks}
-            fields.pop("password")
-        agent.connect(arm, **fields, **({"password": password} if password else {}))
+            tls = msgspec.convert(login.asks, TlsMode)
+            own = self.fields(login.server) | {"user": user, "port": port, "tls": tls}
+            connection = own | {"password": Secret(password) if password else None}
+        agent.connect(arm, connection)
         agent.query(arm, "SELECT 1")
 
     def met(self, login: Login, way: Way) -> Did:
         """What the client does with an impostor in this way."""
         place = self._place / "impostor"
-        port = int(str(self.fields(login.server)["port"]))
+        port = self.fields(login.server).port
         with (
             Impostor(SPEECHES[login.server], "127.0.0.1", port, place, certificate="rsa2048", way=way) as impostor,
             contextlib.suppress(AgentError),
@@ -200,9 +204,9 @@ class Running:
         variable = TakesUrl.of(engines.get(login.server)).password_from
         with environment({variable: password}):
             if login.jdbc:
-                return prove_jdbc_url.examine(self.url(login, int(str(fields["port"]))), client=login.client)
+                return prove_jdbc_url.examine(self.url(login, fields.port), client=login.client)
             verify = {"require": {"verify": "require"}}.get(login.asks, {})
-            url = f"{login.server}://{user}@localhost:{fields['port']}/{fields['database']}"
+            url = f"{login.server}://{user}@localhost:{fields.port}/{fields.database}"
             return prove.examine(CellSpec(login.server, "tls", url=url, factors=verify))
 
 

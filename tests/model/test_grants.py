@@ -32,7 +32,7 @@ def role(server: UserServer) -> Iterator[str]:
     name = server.engine.name
     if name == "firebird":
         # Only the server's own tools create its users; the usual user of the tests has just GRANT CREATE DATABASE.
-        yield str(server.fields["user"])
+        yield str(server.fields.user)
         return
     server.ask(
         "CREATE ROLE sparse LOGIN PASSWORD 'sparse'"
@@ -62,7 +62,7 @@ def grant(server: UserServer, role: str, without: str = "") -> None:
     """Run the documented statement, optionally without one right."""
     if server.engine.name == "firebird":
         return
-    statement = grants.statement(server.engine.name, role, server.fields["database"])
+    statement = grants.statement(server.engine.name, role, server.fields.database)
     if without and server.engine.name == "postgresql":
         return  # it is a single right
     if without:

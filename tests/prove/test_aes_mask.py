@@ -13,6 +13,7 @@ import pytest
 from ciphercost.host import supervisor
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
+from ciphercost.load.agent_messages import HelloAnswer
 from ciphercost.measure.recorded_facts import describe_agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
@@ -55,8 +56,8 @@ def mask(require: Require) -> dict[str, str]:
 
 def test_the_mask_hides_aes_from_the_agent_and_leaves_chacha_alone(mask: dict[str, str]) -> None:
     with Agent() as bare, Agent(env=mask) as masked:
-        assert bare.hello["aes"]
-        assert not masked.hello["aes"]
+        assert bare.hello.aes
+        assert not masked.hello.aes
         assert floor_ratio(bare) < HIDDEN < floor_ratio(masked)
         assert masked.floor("chacha20")["seal"] < 2 * bare.floor("chacha20")["seal"]
 
@@ -153,7 +154,7 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
             assert pair.server is not None
             sampler = Sampler(pair.server.pid, pair.server.cgroups)
             with bench.agent(pair) as agent, contextlib.closing(sampler):
-                agent.connect("encrypted", **pair.connect["encrypted"])
+                agent.connect("encrypted", pair.connect["encrypted"])
                 sampler.refresh()
                 found = []
                 for _ in range(5):
@@ -167,8 +168,8 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
 def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = CellFacts(spec=CellSpec(engine="postgresql", mechanism="tls"))
     monkeypatch.setattr(conditions, "cpu_flags", lambda: {"aes"})
-    describe_agent(facts, {"tls_library": "OpenSSL", "aes": True})
+    describe_agent(facts, HelloAnswer(tls_library="OpenSSL", aes=True))
     assert not facts.warnings
-    describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
-    describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    describe_agent(facts, HelloAnswer(tls_library="OpenSSL", aes=False))
+    describe_agent(facts, HelloAnswer(tls_library="OpenSSL", aes=False))
     assert [each.code for each in facts.warnings] == ["aes-hidden"]

@@ -87,7 +87,7 @@ def test_encryption_switched_off_behind_our_back_gives_no_figure(
         server = real(bench, place, volume, cpus)
         if attacked and after:
             with Agent() as agent:
-                agent.connect("attacker", **server.connection(), **bench.engine.plaintext_fields())
+                agent.connect("attacker", server.connection() | bench.engine.plaintext_fields())
                 for statement in after:
                     agent.query("attacker", statement)
         return server

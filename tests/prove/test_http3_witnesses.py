@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ciphercost.host.datagram_relay import quic_sign
+from ciphercost.model.connection import Connected, Connection, HttpVersion
 from ciphercost.prove.client_witness import describe, negotiated, negotiation_mismatch
 from ciphercost.prove.session_witness import judge_sessions, other_http
 from ciphercost.prove.wire_witness import judge_wire
 
 BY_QUIC = ["t", "HTTP/3.0 TLSv1.3", "TLS_AES_256_GCM_SHA384"]
 BY_TCP = ["t", "TLSv1.3", "TLS_AES_256_GCM_SHA384"]
-ANSWER = {
-    "encrypted": True,
-    "protocol": "TLSv1.3",
-    "cipher": "TLS_AES_256_GCM_SHA384",
-    "group": "X25519",
-    "application": "h3",
-}
+ANSWER = Connected(
+    connections=1,
+    encrypted=True,
+    protocol="TLSv1.3",
+    cipher="TLS_AES_256_GCM_SHA384",
+    group="X25519",
+    application="h3",
+)
+HTTP = Connection(driver="http")
+HTTP3 = HTTP | {"http": "3"}
 LONG = b"\xc0\x00\x00\x00\x01" + bytes(40)
 SHORT = b"\x41" + bytes(40)
 CANARY = "canary0123"
@@ -33,8 +38,10 @@ CANARY = "canary0123"
         ([BY_QUIC], None, "1 requests came by HTTP/3"),
     ],
 )
-def test_the_servers_log_must_name_the_version(rows: list[list[str | None]], http: str | None, reason: str) -> None:
-    assert other_http(rows, {"http": http} if http else {}) == reason
+def test_the_servers_log_must_name_the_version(
+    rows: list[list[str | None]], http: HttpVersion | None, reason: str
+) -> None:
+    assert other_http(rows, HTTP | {"http": http}) == reason
 
 
 def test_the_servers_report_names_version_and_cipher() -> None:
@@ -44,12 +51,12 @@ def test_the_servers_report_names_version_and_cipher() -> None:
 
 
 def test_the_client_must_have_agreed_on_it() -> None:
-    assert negotiation_mismatch(ANSWER, {"http": "3"}) == ""
+    assert negotiation_mismatch(ANSWER, HTTP3) == ""
     for other in ("h2", ""):
-        assert negotiation_mismatch(ANSWER | {"application": other}, {"http": "3"}) == "HTTP/3 was requested"
+        assert negotiation_mismatch(msgspec.structs.replace(ANSWER, application=other), HTTP3) == "HTTP/3 was requested"
     assert describe(ANSWER).startswith("HTTP/3 TLSv1.3")
     assert negotiated(ANSWER)["http"] == "HTTP/3"
-    assert "http" not in negotiated(ANSWER | {"application": "h2"})
+    assert "http" not in negotiated(msgspec.structs.replace(ANSWER, application="h2"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
@@ -16,8 +17,10 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import AtRestContext
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import Unproven
+from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import load_connections, rest_witnesses, witnesses
@@ -31,14 +34,14 @@ KEY = "ab" * 32
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[ServerPair]:
     """A plain and an encrypted SQLite file that contain the canary."""
-    connect: dict[Arm, dict[str, object]] = {
-        "plain": {"driver": "sqlite", "path": str(tmp_path / "plain" / "db"), "reserve": 80},
-        "encrypted": {"driver": "sqlite", "path": str(tmp_path / "encrypted" / "db"), "key": KEY},
+    connect: dict[Arm, Connection] = {
+        "plain": Connection(driver="sqlite", path=str(tmp_path / "plain" / "db"), reserve=80),
+        "encrypted": Connection(driver="sqlite", path=str(tmp_path / "encrypted" / "db"), key=Secret(KEY)),
     }
     for arm, fields in connect.items():
         (tmp_path / arm).mkdir()
         with Agent() as agent:
-            agent.connect("loader", **fields)
+            agent.connect("loader", fields)
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word text)")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY}')")
     by_arm: dict[Arm, Server] = {}
@@ -150,14 +153,7 @@ def test_a_file_that_opens_without_its_key_fails_the_server_witness(pair: Server
         assert rest_witnesses.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
-ANSWER: dict[str, Any] = {
-    "encrypted": True,
-    "protocol": "TLSv1.3",
-    "cipher": "A",
-    "group": "X25519",
-    "peer_key": "RSA 2048",
-    "per_request": True,
-}
+ANSWER = Connected(connections=1, encrypted=True, protocol="TLSv1.3", cipher="A", group="X25519", peer_key="RSA 2048")
 
 
 @pytest.mark.parametrize(
@@ -175,12 +171,14 @@ ANSWER: dict[str, Any] = {
     ],
 )
 def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dict[str, Any], passes: bool) -> None:
+    answer = msgspec.structs.replace(ANSWER, **change)
+
     def check(agent: Agent) -> None:
         load_connections.load_connections(
-            engines.get("postgresql"), mechanisms.get("tls"), nothing, agent, arm, {**ANSWER, **change}, ANSWER
+            engines.get("postgresql"), mechanisms.get("tls"), nothing, agent, arm, answer, ANSWER
         )
 
-    nothing = ServerPair({}, [], "")
+    nothing = ServerPair({arm: Connection(driver="postgres", per_request=True)}, [], "")
 
     with Agent() as agent:
         if passes:

@@ -15,10 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import commands, engines
+from ciphercost.engines import StartRequest
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import UsageError
+from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Cache, CellSpec, Spec
 from ciphercost.plan import conditions, matrix, specs, toml
 from ciphercost.provision import cache
@@ -44,9 +47,10 @@ def test_an_embedded_engine_has_its_cache_in_its_connection() -> None:
     assert cache.connection(engine, cell("warm"), 10**9) == cache.connection(engine, cell("cold"), 10**9) == {}
     added = cache.connection(engine, cell("small"), 10**9)
     assert "cache_size=-97656" in str(added["pragmas"])
-    made = cache.joined({"path": "x", "pragmas": "PRAGMA cipher_page_size=8192"}, added)
-    assert str(made["pragmas"]).startswith("PRAGMA cipher_page_size=8192;PRAGMA cache_size")
-    assert cache.joined({"path": "x"}, {}) == {"path": "x"}
+    file = Connection(driver="sqlite", path="x")
+    made = cache.joined(file | {"pragmas": "PRAGMA cipher_page_size=8192"}, added)
+    assert str(made.pragmas).startswith("PRAGMA cipher_page_size=8192;PRAGMA cache_size")
+    assert cache.joined(file, {}) == file
 
 
 def test_a_server_has_its_cache_in_its_settings() -> None:
@@ -148,10 +152,10 @@ def test_files_are_written_back_and_released(tmp_path: Path, monkeypatch: pytest
 def test_sqlite_takes_a_small_cache_in_both_arms(tmp_path: Path) -> None:
     engine = engines.get("sqlite")
     added = cache.connection(engine, cell("small"), 10**8)
-    key = {"plain": {}, "encrypted": {"key": "ab" * 32}}
+    key: dict[str, Changes] = {"plain": {}, "encrypted": {"key": Secret("ab" * 32)}}
     with Agent(log=tmp_path / "agent.log") as agent:
         for arm, more in key.items():
-            agent.connect(arm, **cache.joined({"driver": "sqlite", "path": str(tmp_path / arm), **more}, added))
+            agent.connect(arm, cache.joined(Connection(driver="sqlite", path=str(tmp_path / arm)) | more, added))
             assert agent.query(arm, "PRAGMA cache_size") == [["-9765"]]
             agent.query(arm, "CREATE TABLE t (a integer)")
 
@@ -166,10 +170,10 @@ def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServe
         engine.initialise(installation, directory, run_supervisor)
         for direct in (False, True):
             wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)
-            server = engine.start(installation, directory, run_supervisor, settings=wanted)
+            server = engine.start(StartRequest(installation, directory, run_supervisor, settings=wanted))
             try:
                 with Agent(log=tmp_path / "agent.log") as agent:
-                    agent.connect("one", **server.connection())
+                    agent.connect("one", server.connection())
                     pages = agent.query("one", "SELECT MON$PAGE_BUFFERS FROM MON$DATABASE")
                     assert pages == [[str(10**7 // 8192)]]
                     flags = [each for name, each in opened(server.pid).items() if name.endswith("database.fdb")]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ciphercost.host import run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import RunError
 from ciphercost.provision import delay
 from ciphercost.provision.delay import DelayRelay
@@ -148,11 +149,12 @@ def test_the_relay_dies_with_the_run() -> None:
 
 def test_the_certificates_name_stays_the_servers() -> None:
     ports = {("192.0.2.7", 5432): 40001}
+    server = Connection(driver="postgres", host="192.0.2.7", port=5432)
     # Unencrypted too: this name shows the agent that a password would leave the machine.
-    fields = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "off"}, ports)
-    assert fields == {"host": "127.0.0.1", "port": 40001, "tls": "off", "tls_server_name": "192.0.2.7"}
-    named = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "require", "tls_server_name": "db"}, ports)
-    assert named["tls_server_name"] == "db"
+    fields = delay.through(server | {"tls": "off"}, ports)
+    assert fields == server | {"host": "127.0.0.1", "port": 40001, "tls": "off", "tls_server_name": "192.0.2.7"}
+    named = delay.through(server | {"tls": "require", "tls_server_name": "db"}, ports)
+    assert named.tls_server_name == "db"
     # Firebird has no certificate, and its driver takes no name.
-    assert "tls_server_name" not in delay.through({"host": "192.0.2.7", "port": 5432, "wire_crypt": "off"}, ports)
+    assert delay.through(server | {"wire_crypt": "off"}, ports).tls_server_name is None
     assert delay.spelled(("::1", 5432)) == "[::1]:5432"

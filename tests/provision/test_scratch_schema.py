@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import RunError
 from ciphercost.provision import scratch_schema
 from ciphercost.provision.scratch_schema import Mark, mark_of, read_mark
@@ -75,7 +76,9 @@ def test_a_schema_that_appears_after_its_making_was_broken_off_is_dropped(tmp_pa
     engine = Slow(looks=4)
     with (
         pytest.raises(RunError, match="the agent ended"),
-        scratch_schema.own(cast("OwnSchema", engine), {}, "ciphercost_x", "x", tmp_path / "log"),
+        scratch_schema.own(
+            cast("OwnSchema", engine), Connection(driver="postgres"), "ciphercost_x", "x", tmp_path / "log"
+        ),
     ):
         pass
     assert engine.dropped == ["ciphercost_x"]

@@ -24,6 +24,7 @@ import steady
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
 from ciphercost.measure.progress import Display
+from ciphercost.model.connection import Connected, Connection, Pool
 from ciphercost.model.errors import AgentError
 from ciphercost.model.result import Estimate
 from ciphercost.model.secret import reveal
@@ -115,7 +116,7 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
         def __init__(self) -> None:
             pass
 
-        def connect(self, arm: str, **fields: object) -> dict[str, object]:
+        def connect(self, arm: str, connection: Pool) -> Connected:
             seen.append("refused")
             raise AgentError("no password was given")
 
@@ -132,10 +133,10 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("getpass.getpass", answer)
     monkeypatch.setattr(passwords, "_known", {})
-    fields = {"host": "127.0.0.1", "port": 1, "user": "u"}
-    assert passwords.ask_where_wanted(Wanting(), fields, "no password", Noting().paused)
+    connection = Connection(driver="resp", host="127.0.0.1", port=1, user="u")
+    assert passwords.ask_where_wanted(Wanting(), connection, "no password", Noting().paused)
     assert seen == ["refused", "paused", "asked", "goes on"]
-    assert reveal(passwords.with_password(fields, None)["password"]) == "secret"
+    assert reveal(passwords.with_password(connection, None).password) == "secret"
 
 
 # ── what is shown ─────────────────────────────────────────────────────────────────────────────────────────────────────

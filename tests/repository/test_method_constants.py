@@ -23,7 +23,7 @@ from ciphercost.estimate import (
     totals,
 )
 from ciphercost.estimate import warnings as of_estimate
-from ciphercost.measure import session
+from ciphercost.measure import cell_measurement
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import latency_objective, schedule
 from ciphercost.report import compare_pair, objective_text
@@ -64,7 +64,7 @@ SENTENCES = {
     "degrees of freedom": f"keeps the {schedule.LEAST_SESSIONS - 1} degrees of freedom of its first {WORDS[schedule.LEAST_SESSIONS]} sessions",
     "few sessions": f"It needs two sessions and warns below {WORDS[schedule.LEAST_SESSIONS]}",
     "repeats": f"in a session of full mode, the slice length doubles (up to {schedule.CANDIDATES[-1]:g} "
-    f"s) and the session is repeated, at most {session.MAX_REPEATS} times",
+    f"s) and the session is repeated, at most {cell_measurement.MAX_REPEATS} times",
     "carry-over's level": f"The test is a t test over blocks at the {percent(statistics.CARRYOVER_ALPHA)} level",
     "cosines": f"ν = max({statistics.LEAST_COSINES}, 0.4·n^⅔) cosines",
     "most correlation": f"corrected for the bias of short series and at most {statistics.MOST_CORRELATION:g}",

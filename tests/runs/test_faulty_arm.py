@@ -43,7 +43,7 @@ def measuring(tmp_path: Path) -> Iterator[Path]:
 
 def measured(tmp_path: Path, server: UserServer, port: int, *argv: str) -> tuple[str, dict[str, Any]]:
     """What a run against the server behind this port prints, and its cell."""
-    url = server.url_for(str(server.fields["user"]), port)
+    url = server.url_for(str(server.fields.user), port)
     argv = (
         "run",
         "postgresql:tls",
@@ -65,7 +65,7 @@ def measured(tmp_path: Path, server: UserServer, port: int, *argv: str) -> tuple
 def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_within_a_budget(
     tmp_path: Path, server: UserServer, measuring: Path
 ) -> None:
-    with relayed(int(str(server.fields["port"])), measuring, drop=1.0) as port:
+    with relayed(server.fields.port, measuring, drop=1.0) as port:
         said, cell = measured(tmp_path, server, port, "--time", "10s", "--clients", "1", "--no-latency")
     assert measuring.exists()
     of = cell["failures"]
@@ -85,7 +85,7 @@ def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_withi
 
 def test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate(tmp_path: Path, server: UserServer, measuring: Path) -> None:
     """It stands still for 200 ms every second: p90 ≤ 20 ms holds in most blocks, and of all requests it does not."""
-    with relayed(int(str(server.fields["port"])), measuring, stall=0.2, every=1.0) as port:
+    with relayed(server.fields.port, measuring, stall=0.2, every=1.0) as port:
         said, cell = measured(tmp_path, server, port, "--time", "30s", "--clients", "4", "--objective", "p90=20ms")
     assert measuring.exists()
     # If the typical block has stalls too, their cost is known; nothing may say that there is none.

@@ -56,4 +56,4 @@ def test_prove_says_so(running: Running, login: Login, record_property: cases.Re
 @pytest.mark.parametrize("login", [each for each in LOGINS if each.logs_in], ids=str, indirect=True)
 def test_without_an_impostor_each_client_logs_in(running: Running, login: Login) -> None:
     """A refusal proves nothing where everything is refused."""
-    running.log_in(login, int(str(running.fields(login.server)["port"])))
+    running.log_in(login, running.fields(login.server).port)

@@ -18,10 +18,11 @@ import result_schema
 import short
 import warm
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, supervisor
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.secret import reveal
 from conftest import RequireServer
 
@@ -137,10 +138,10 @@ def test_the_users_own_statements_are_measured(tmp_path: Path) -> None:
 class Own:
     """A PostgreSQL server like a user's own, reached by --url."""
 
-    def __init__(self, server: Server, fields: dict[str, object]) -> None:
+    def __init__(self, server: Server, fields: Connection) -> None:
         self.server = server
-        self.password = reveal(fields["password"])
-        self.url = f"postgresql://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
+        self.password = reveal(fields.password)
+        self.url = f"postgresql://{fields.user}@localhost:{fields.port}/{fields.database}"
 
 
 Start = Callable[..., Own]
@@ -163,7 +164,9 @@ def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
             installation = engine.find()
             directory = scratch / f"server-{len(servers)}"
             engine.initialise(installation, directory, run_supervisor)
-            servers.append(engine.start(installation, directory, run_supervisor, settings=settings, logs=tmp_path))
+            servers.append(
+                engine.start(StartRequest(installation, directory, run_supervisor, settings=settings, logs=tmp_path))
+            )
             return Own(servers[-1], servers[-1].connection())
 
         yield start
@@ -193,7 +196,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
     from ciphercost.load.agent import Agent
 
     with Agent() as agent:
-        agent.connect("look", **own.server.connection())
+        agent.connect("look", own.server.connection())
         assert agent.query("look", "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'ciphercost%'") == []
 
 

@@ -15,6 +15,7 @@ from ciphercost.engines.firebird import ENGINE, FirebirdServer
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms.wire_crypt import MECHANISM, OP_CRYPT
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.secret import reveal
 from ciphercost.model.spec import Arm
 from ciphercost.prove import wire_witness, witnesses
@@ -36,7 +37,7 @@ def server(installation: Installation) -> Iterator[FirebirdServer]:
 
 
 def password(server: FirebirdServer) -> str:
-    return reveal(server.connection()["password"])
+    return reveal(server.connection().password)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, server:
     assert json.loads((tmp_path / "out.json").read_text())["cells"][0]["status"] == "ok"
     assert {path.name for path in server.directory.glob("*.fdb")} == before
     with Agent() as agent:
-        agent.connect("look", **server.connection())
+        agent.connect("look", server.connection())
         tables = agent.query("look", "SELECT RDB$RELATION_NAME FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0")
         assert tables == []
 
@@ -138,10 +139,8 @@ def test_nonsense_is_one_clear_message(tmp_path: Path, argv: tuple[str, ...], wo
 # ── the witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def failed(
-    server: FirebirdServer, plain: dict[str, object], encrypted: dict[str, object]
-) -> dict[tuple[str, str], str]:
-    connect: dict[Arm, dict[str, object]] = {
+def failed(server: FirebirdServer, plain: Changes, encrypted: Changes) -> dict[tuple[str, str], str]:
+    connect: dict[Arm, Connection] = {
         "plain": server.connection() | plain,
         "encrypted": server.connection() | encrypted,
     }
@@ -151,8 +150,8 @@ def failed(
     return {(proof.arm, proof.witness): proof.detail for proof in proofs if not proof.passed}
 
 
-OFF: dict[str, object] = {"wire_crypt": "off"}
-ON: dict[str, object] = {"wire_crypt": "require"}
+OFF: Changes = {"wire_crypt": "off"}
+ON: Changes = {"wire_crypt": "require"}
 
 
 def test_every_witness_passes_if_everything_is_correct(server: FirebirdServer) -> None:

@@ -82,7 +82,7 @@ def own_server(tmp_path: Path, target: str, require_server: RequireServer) -> It
                 wanted |= OFF[name]
             server = stack.enter_context(home.started(wanted))
             fields = server.connection()
-            return server, f"{name}://{fields['user']}@localhost:{fields['port']}/"
+            return server, f"{name}://{fields.user}@localhost:{fields.port}/"
 
         yield start
 
@@ -92,9 +92,9 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
     fields = server.connection()
     argv = ("run", f"{url.partition(':')[0]}:tls", "--url", url, "--ca", "ca.pem", *SHORT, "--json", "out.json")
     with Agent() as agent:
-        agent.connect("look", **fields)
+        agent.connect("look", fields)
         before = agent.query("look", "SHOW DATABASES")
-        done = measured(*argv, cwd=tmp_path, MYSQL_PWD=reveal(fields["password"]))
+        done = measured(*argv, cwd=tmp_path, MYSQL_PWD=reveal(fields.password))
         assert done.returncode == 0, done.stdout + done.stderr
         assert agent.query("look", "SHOW DATABASES") == before
     cell = result_of(tmp_path)["cells"][0]
@@ -103,13 +103,11 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
 
 def test_prove_says_yes_where_tls_is_and_no_where_it_is_off(tmp_path: Path, own_server: Start) -> None:
     (with_tls, yes_url), (without, no_url) = own_server(), own_server(tls=False)
-    yes = ciphercost(
-        "prove", yes_url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(with_tls.connection()["password"])
-    )
+    yes = ciphercost("prove", yes_url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(with_tls.connection().password))
     assert yes.returncode == 0, yes.stdout + yes.stderr
     assert "ENCRYPTED, proven by every witness" in yes.stdout
     assert "The server accepted an unencrypted one too" in " ".join(yes.stdout.split())
-    no = ciphercost("prove", no_url, cwd=tmp_path, MYSQL_PWD=reveal(without.connection()["password"]))
+    no = ciphercost("prove", no_url, cwd=tmp_path, MYSQL_PWD=reveal(without.connection().password))
     assert no.returncode == 1
     assert "NOT PROVEN" in no.stdout
     assert "the server does not offer TLS" in no.stdout
@@ -117,7 +115,7 @@ def test_prove_says_yes_where_tls_is_and_no_where_it_is_off(tmp_path: Path, own_
 
 def test_prove_says_that_a_server_enforces_encryption(tmp_path: Path, own_server: Start) -> None:
     server, url = own_server({"require-secure-transport": "ON"})
-    done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(server.connection()["password"]))
+    done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(server.connection().password))
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "The server refuses unencrypted connections: it enforces encryption" in words

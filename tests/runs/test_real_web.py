@@ -176,7 +176,7 @@ def own(tmp_path: Path, require_server: RequireServer) -> Iterator[tuple[Site, S
 
 
 def urls(server: Server) -> tuple[str, str]:
-    return f"http://localhost:{server.connection()['port']}/", f"https://localhost:{server.other_ports['tls']['port']}/"
+    return f"http://localhost:{server.connection().port}/", f"https://localhost:{server.other_ports['tls']['port']}/"
 
 
 def test_a_pair_of_urls_is_measured(tmp_path: Path, own: tuple[Site, Server]) -> None:

@@ -15,6 +15,7 @@ from ciphercost import engines, studies
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import ARMS, Spec
 from ciphercost.report.formats import terminal
@@ -37,9 +38,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 ) -> None:
     require_server(engine)
     with Agent() as agent:
-        require(
-            engines.get(engine).driver in str(agent.hello["drivers"]).split(), f"the agent has no driver for {engine}"
-        )
+        require(engines.get(engine).driver in str(agent.hello.drivers).split(), f"the agent has no driver for {engine}")
     result, directory = replicate.run_in(SMALL, small_spec(engine), tmp_path / "run")
     kept = run_directory.read_study(directory)
     assert kept is not None
@@ -150,7 +149,7 @@ def test_a_studys_workload_is_four_workloads_of_one_file() -> None:
 
 def test_queries_are_pipelined_and_the_first_failure_is_reported(tmp_path: Path) -> None:
     with Agent() as agent:
-        agent.connect("a", driver="sqlite", path=str(tmp_path / "file"))
+        agent.connect("a", Connection(driver="sqlite", path=str(tmp_path / "file")))
         agent.query("a", "CREATE TABLE t (n integer)")
         assert agent.queries("a", (f"INSERT INTO t VALUES ({n})" for n in range(500))) == 500
         assert agent.query("a", "SELECT count(*), sum(n) FROM t") == [["500", str(sum(range(500)))]]

@@ -17,6 +17,7 @@ from msgspec import structs
 import ciphercost as api
 import processes
 from ciphercost import engines
+from ciphercost.engines import StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import journal, leftovers, run_ownership, supervisor
@@ -233,9 +234,9 @@ def used(server: UserServer, command: str, place: Path) -> str:
     words = shlex.split(command)
     options = dict(zip(words[1::2], words[2::2], strict=True))
     with supervisor.Supervisor(run_directory.new_id()) as made:
-        running = server.engine.start(server.engine.find(url=options["--url"]), place, made)
+        running = server.engine.start(StartRequest(server.engine.find(url=options["--url"]), place, made))
         fields = leftover_schemas.reached(TakesUrl.of(server.engine), running, options.get("--ca", ""), place)
-    return str(fields.get("tls", fields.get("wire_crypt", "off")))
+    return str(fields.tls)
 
 
 # ── killed by force ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -441,7 +442,7 @@ def test_without_the_right_to_create_a_schema_the_error_has_the_grant(tmp_path: 
 def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
     tmp_path: Path, server: UserServer, wrong: str, command: str
 ) -> None:
-    user = str(server.fields["user"])
+    user = str(server.fields.user)
     url = {
         "password": server.url,
         "port": server.url_for(user, port=1),
@@ -495,8 +496,8 @@ def test_where_the_servers_processes_can_not_be_seen_there_are_client_side_figur
     tmp_path: Path, server: UserServer
 ) -> None:
     # Behind a process that is no server, as with a pooler or another machine.
-    with Relay("127.0.0.1", int(str(server.fields["port"]))) as relay:
-        url = server.url_for(str(server.fields["user"]), port=relay.port)
+    with Relay("127.0.0.1", server.fields.port) as relay:
+        url = server.url_for(str(server.fields.user), port=relay.port)
         argv = ("run", target(server), "--url", url, *server.by_ca, *SHORT, "--json", "out.json")
         done = ciphercost(*argv, cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LISTEN
 from ciphercost.host.namespaces import NAMESPACES
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.spec import ARMS, Arm
 from network_namespaces import ip, namespace
 
@@ -30,7 +31,7 @@ class Listening(msgspec.Struct):
 
     engine: Engine
     server: Server
-    connect: dict[Arm, dict[str, object]]
+    connect: dict[Arm, Connection]
     """Fields of the agent's `connect`."""
 
 
@@ -47,8 +48,8 @@ def started(installation: Installation, address: str, logs: Path) -> Iterator[Li
         if isinstance(engine, Documents):
             engine.lay_out(directory, scratch / "documents", {}, CANARY)
         settings = mechanism.server_settings(engine, factors, keys, address) | place
-        server = engine.start(installation, directory, run_supervisor, settings=settings, logs=logs)
-        connect: dict[Arm, dict[str, object]] = {
+        server = engine.start(StartRequest(installation, directory, run_supervisor, settings=settings, logs=logs))
+        connect: dict[Arm, Connection] = {
             arm: server.connection() | mechanism.connection(engine, arm, factors, keys) for arm in ARMS
         }
         connect["encrypted"] |= server.other_ports.get("tls", {})

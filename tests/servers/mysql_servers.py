@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.secret import reveal
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import dataset
@@ -53,7 +54,9 @@ class ServerCopies:
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation, directory, self.supervisor, settings=wanted | (settings or {}), logs=self.logs
+            StartRequest(
+                self.installation, directory, self.supervisor, settings=wanted | (settings or {}), logs=self.logs
+            )
         )
         try:
             yield server
@@ -61,7 +64,7 @@ class ServerCopies:
             server.stop()
             shutil.rmtree(directory)
 
-    def fields(self, server: Server, arm: str, **factors: str) -> dict[str, object]:
+    def fields(self, server: Server, arm: str, **factors: str) -> Connection:
         """The agent's `connect` for one arm."""
         added = TLS.connection(self.engine, "plain" if arm == "plain" else "encrypted", factors, self.secrets)
         return server.connection() | added
@@ -70,21 +73,21 @@ class ServerCopies:
         """The server's own client program."""
         fields = server.connection()
         program = Path(self.installation.location).parent / "bin" / self.engine.name
-        target = ["-h127.0.0.1", f"-P{fields['port']}", f"-u{fields['user']}"]
+        target = ["-h127.0.0.1", f"-P{fields.port}", f"-u{fields.user}"]
         long = len(sql) > LONGEST_ARGUMENT
         asked = ["-BN"] if long else ["-BNe", sql]
         return subprocess.run(
-            [program, "--no-defaults", *target, f"--database={fields['database']}", *options, *asked],
+            [program, "--no-defaults", *target, f"--database={fields.database}", *options, *asked],
             input=sql if long else None,
             capture_output=True,
             text=True,
             check=False,
-            env={"MYSQL_PWD": reveal(fields["password"]), "HOME": "/nonexistent"},
+            env={"MYSQL_PWD": reveal(fields.password), "HOME": "/nonexistent"},
         )
 
     def pair(self, server: Server, **factors: str) -> ServerPair:
         """What `prove` examines."""
-        connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
+        connect: dict[Arm, Connection] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
         return ServerPair(
             connect=connect,
             servers=[server],

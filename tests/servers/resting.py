@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.host import canary_scan, run_ownership, supervisor, tools
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
@@ -87,10 +88,10 @@ def write(volume: Volume, rest: AtRestContext) -> None:
 
 def look(arm: Arm, volume: Volume, rest: AtRestContext, made: Agent) -> ArmAtRest:
     """A SQLite database there, with one table."""
-    server = rest.engine.start(rest.installation, volume.path, rest.supervisor)
-    fields = {**server.connection(), "connections": 1, "threads": 1}
+    server = rest.engine.start(StartRequest(rest.installation, volume.path, rest.supervisor))
+    fields = server.connection() | {"connections": 1, "threads": 1}
     name = f"look-{arm}-{randomness.token_hex(4)}"
-    made.connect(name, **fields)
+    made.connect(name, fields)
     made.query(name, "CREATE TABLE IF NOT EXISTS t (x integer)")
     return ArmAtRest(arm, rest, volume, server, made, name, fields)
 

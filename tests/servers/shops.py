@@ -99,9 +99,9 @@ class Shop:
         self.server = server
         self.name = server.engine.name
         self.directory = directory
-        database = "shop" if self.name in ("mysql", "mariadb") else str(server.fields["database"])
+        database = "shop" if self.name in ("mysql", "mariadb") else str(server.fields.database)
         self.target = f"{self.name}:{server.mechanism}"
-        self.url = server.url_for("me").removesuffix(str(server.fields["database"])) + database
+        self.url = server.url_for("me").removesuffix(str(server.fields.database)) + database
         self.environment = dict.fromkeys(server.environment, PASSWORD)
 
     @property
@@ -161,7 +161,7 @@ def opened(cell: CellSpec, directory: Path) -> Opened:
                 users_server.ready(bench, pair)
                 agent.program(bench.program)
                 for arm in pair.login_order:
-                    agent.connect(arm, **pair.connect[arm])
+                    agent.connect(arm, pair.connect[arm])
                 verdict = same_rows.same_rows(pair, agent, bench.rows_to_compare, 1)
                 slices = {arm: agent.slice(arm, 60, discard=0.0, seed=2, operations=20) for arm in ARMS}
             return Opened(verdict, dict(bench.own_schemas), slices)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, run_ownership, supervisor
 from ciphercost.load.agent import Agent
@@ -31,7 +31,7 @@ class Store:
         self.ca = ca
         self.target = f"{name}:tls"
         self.fields = server.connection()
-        self.port, self.tls_port = int(str(self.fields["port"])), int(str(server.other_ports["tls"]["port"]))
+        self.port, self.tls_port = self.fields.port, server.other_ports["tls"]["port"]
         self.clear = f"{name}://me@localhost:{self.port}"
         self.encrypted = f"{name}s://me@localhost:{self.tls_port}/0"
         self.environment = {"REDISCLI_AUTH": PASSWORD}
@@ -52,7 +52,7 @@ class Store:
     def answers(self, *commands: str) -> list[list[str | None]]:
         """The values of each command's answer."""
         with Agent() as agent:
-            agent.connect("look", **self.fields)
+            agent.connect("look", self.fields)
             return [[row[0] for row in agent.query("look", each)] for each in commands]
 
     def state(self) -> list[object]:
@@ -69,7 +69,7 @@ class Store:
             socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection,
             connection.makefile("rwb") as stream,
         ):
-            stream.write(f"AUTH {reveal(self.fields['password'])}\r\nMONITOR\r\n".encode())
+            stream.write(f"AUTH {reveal(self.fields.password)}\r\nMONITOR\r\n".encode())
             stream.flush()
             assert stream.readline() == b"+OK\r\n"
             assert stream.readline() == b"+OK\r\n"
@@ -102,7 +102,9 @@ def store(name: str, directory: Path) -> Iterator[Store]:
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_supervisor)
         settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
-        server = engine.start(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
+        server = engine.start(
+            StartRequest(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
+        )
         try:
             found = Store(name, server, ca)
             found.ask(USER, *(f"SET mine:{n} value-{n:04}" for n in range(1, KEYS + 1)), "SET others:1 secret")

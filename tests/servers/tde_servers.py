@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan, supervisor
 from ciphercost.host.installation import Installation
@@ -82,11 +83,13 @@ class Pair:
     def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[ArmAtRest]:
         """Start the arm's server on this directory, with other settings if given (`_` for `-`)."""
         given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
-        server = self.engine.start(self.rest.installation, directory, self.rest.supervisor, settings=given)
+        server = self.engine.start(
+            StartRequest(self.rest.installation, directory, self.rest.supervisor, settings=given)
+        )
         try:
             with Agent() as agent:
                 fields = server.connection() | self.engine.plaintext_fields()
-                agent.connect(arm, **fields)
+                agent.connect(arm, fields)
                 yield ArmAtRest(arm, self.rest, Volume(directory, (directory,)), server, agent, arm, fields)
         finally:
             server.stop()

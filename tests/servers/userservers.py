@@ -12,7 +12,7 @@ from pathlib import Path
 
 import other_tools
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -20,6 +20,7 @@ from ciphercost.host import pki, run_ownership, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import reveal
 
@@ -90,7 +91,7 @@ UNMARKED: dict[str, str] = {
 """A schema that looks like ciphercost's and isn't."""
 
 
-def _mysqldump(program: Path, fields: Mapping[str, object]) -> list[str | Path]:
+def _mysqldump(program: Path, fields: Connection) -> list[str | Path]:
     """What only statistics of the server's own change is left out."""
     what = [
         "--all-databases",
@@ -102,19 +103,19 @@ def _mysqldump(program: Path, fields: Mapping[str, object]) -> list[str | Path]:
         "--skip-dump-date",
     ]
     own = [f"--ignore-table=mysql.innodb_{name}_stats" for name in ("table", "index")]
-    return [program, "--host=127.0.0.1", f"--port={fields['port']}", f"--user={fields['user']}", *what, *own]
+    return [program, "--host=127.0.0.1", f"--port={fields.port}", f"--user={fields.user}", *what, *own]
 
 
-DUMPS: dict[str, Callable[[Path, Mapping[str, object]], list[str | Path]]] = {
+DUMPS: dict[str, Callable[[Path, Connection], list[str | Path]]] = {
     "postgresql": lambda bindir, fields: [
-        bindir / "pg_dumpall", "-h", "127.0.0.1", "-p", str(fields["port"]), "-U", str(fields["user"]),
+        bindir / "pg_dumpall", "-h", "127.0.0.1", "-p", str(fields.port), "-U", str(fields.user),
     ],
     "mysql": lambda bindir, fields: [
         *_mysqldump(bindir.parent / "bin" / "mysqldump", fields), "--set-gtid-purged=OFF",
     ],
     "mariadb": lambda _, fields: _mysqldump((other_tools.dumps() or Path()) / "mariadb-dump", fields),
     "firebird": lambda bindir, fields: [
-        bindir / "isql-fb", "-x", "-user", str(fields["user"]), f"127.0.0.1/{fields['port']}:{fields['database']}",
+        bindir / "isql-fb", "-x", "-user", str(fields.user), f"127.0.0.1/{fields.port}:{fields.database}",
     ],
 }  # fmt: skip
 """By engine: the command that dumps a whole server; of Firebird, the definitions of a database. Arguments: the directory of the
@@ -136,12 +137,12 @@ class UserServer:
         self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
         self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
         """Flags that name the server's authority, if it has one."""
-        self.environment = {TakesUrl.of(self.engine).password_from: reveal(self.fields["password"])}
+        self.environment = {TakesUrl.of(self.engine).password_from: reveal(self.fields.password)}
 
     def _started(self) -> None:
         self.server = self._start()
         self.fields = self.server.connection()
-        self.url = self.url_for(str(self.fields["user"]))
+        self.url = self.url_for(str(self.fields.user))
 
     def restart(self) -> None:
         """Stop it in order and start it with the same data. It may get another port, and so another URL."""
@@ -150,13 +151,13 @@ class UserServer:
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
         scheme = next(iter(TakesUrl.of(self.engine).schemes))
-        return f"{scheme}://{user}@{host}:{port or self.fields['port']}/{self.fields['database']}"
+        return f"{scheme}://{user}@{host}:{port or self.fields.port}/{self.fields.database}"
 
     def ask(self, *statements: str) -> list[list[str | None]]:
         """The last statement's rows."""
         rows: list[list[str | None]] = []
         with self._agent() as agent:
-            agent.connect("look", **self.fields)
+            agent.connect("look", self.fields)
             for each in statements:
                 rows = agent.query("look", each)
         return rows
@@ -214,7 +215,7 @@ class UserServer:
 
     def _for_dumps(self) -> dict[str, str]:
         """The environment of a tool that dumps, with the password where that tool looks for it."""
-        password = reveal(self.fields["password"])
+        password = reveal(self.fields.password)
         return {**os.environ, "PGPASSWORD": password, "MYSQL_PWD": password, "ISC_PASSWORD": password}
 
 
@@ -256,7 +257,10 @@ def user_server(
         engine.initialise(installation, scratch / "server", run_supervisor)
         if prepare:
             prepare(installation, scratch / "server", run_supervisor)
-        start = partial(engine.start, installation, scratch / "server", run_supervisor, settings=own, logs=directory)
+        start = partial(
+            engine.start,
+            StartRequest(installation, scratch / "server", run_supervisor, settings=own or {}, logs=directory),
+        )
         found = UserServer(name, installation, start, ca)
         found.ca_at_server = at_server
         try:

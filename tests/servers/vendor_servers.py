@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from ciphercost import mechanisms
+from ciphercost.engines import StartRequest
 from ciphercost.engines.null import NoServer
 from ciphercost.engines.postgresql import ENGINE
 from ciphercost.host import supervisor
@@ -21,6 +22,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._postgresql import VendorTde
 from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm, CellSpec
 from ciphercost.provision.experiment_resources import ExperimentResources
@@ -68,11 +70,13 @@ class VendorClusters:
         self.count += 1
         directory = self.scratch / f"cluster-{self.count}"
         ENGINE.initialise(rest.installation, directory, self.supervisor, settings)
-        server = ENGINE.start(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
+        server = ENGINE.start(
+            StartRequest(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
+        )
         try:
             with Agent() as agent:
                 fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
-                agent.connect("look", **fields)
+                agent.connect("look", fields)
                 yield ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()
@@ -96,7 +100,15 @@ class Recorded:
 
 def recorded(rest: AtRestContext, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> ArmAtRest:
     """An arm whose server is only its recorded answers."""
-    return ArmAtRest(arm, rest, Volume(data, (data,)), NoServer(), cast("Agent", Recorded(answers)), "look", {})
+    return ArmAtRest(
+        arm,
+        rest,
+        Volume(data, (data,)),
+        NoServer(),
+        cast("Agent", Recorded(answers)),
+        "look",
+        Connection(driver="none"),
+    )
 
 
 @contextmanager

@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from asking import ask
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._web.family import Web
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
+from ciphercost.model.connection import Connection
 from ciphercost.provision import dataset
 
 SERVERS = ("nginx@1.22", "nginx@1.26", "apache@2.4", "caddy@2.11", "haproxy@3.0")
@@ -65,12 +67,14 @@ class Site:
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation,
-            directory,
-            self.supervisor,
-            cpus=cpus,
-            settings=wanted | dict(settings or {}),
-            logs=self.logs,
+            StartRequest(
+                self.installation,
+                directory,
+                self.supervisor,
+                cpus=cpus,
+                settings=wanted | dict(settings or {}),
+                logs=self.logs,
+            )
         )
         try:
             yield server
@@ -78,12 +82,12 @@ class Site:
             server.stop()
             shutil.rmtree(directory)
 
-    def fields(self, server: Server, arm: str, factors: Mapping[str, str] | None = None) -> dict[str, object]:
+    def fields(self, server: Server, arm: str, factors: Mapping[str, str] | None = None) -> Connection:
         """The agent's `connect` for one arm: `plain`, `encrypted` or `no-sendfile`."""
         if arm == "encrypted":
             added = TLS.connection(self.engine, "encrypted", factors or {}, self.secrets)
-            return server.connection() | added | dict(server.other_ports["tls"])
-        return server.connection() | {"tls": "off"} | dict(server.other_ports.get(arm, {}))
+            return server.connection() | added | server.other_ports["tls"]
+        return server.connection() | {"tls": "off"} | server.other_ports.get(arm, {})
 
 
 @contextmanager
@@ -96,7 +100,7 @@ def site(installation: Installation, logs: Path, documents: Mapping[str, int] = 
 
 def program(agent: Agent, *requests: str) -> None:
     """What an operation is: these requests, one after the other."""
-    agent.request({"type": "program", "name": "test"})
-    agent.request({"type": "transaction", "name": "t", "weight": 1})
+    ask(agent, {"type": "program", "name": "test"})
+    ask(agent, {"type": "transaction", "name": "t", "weight": 1})
     for each in requests:
-        agent.request({"type": "statement", "transaction": "t", "sql": each, "parameters": ""})
+        ask(agent, {"type": "statement", "transaction": "t", "sql": each, "parameters": ""})

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.load import secret_columns, workloads
@@ -179,16 +179,18 @@ def both_arms(
         config.write_text(TRACE.format(path=trace))
         run_ownership.hand_over(config)
         settings = {"postgresql": {"log_statement": "all"}, "firebird": {"AuditTraceConfigFile": str(config)}}
-        server = engine.start(installation, directory, run_supervisor, logs=logs, settings=settings.get(name, {}))
+        server = engine.start(
+            StartRequest(installation, directory, run_supervisor, logs=logs, settings=settings.get(name, {}))
+        )
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
-            fields = {**server.connection(), **engine.plaintext_fields()}
+            fields = server.connection() | engine.plaintext_fields()
             codecs: dict[Arm, Codec] = {arm: stored.as_the_study(name, secrets.of(arm)) for arm in ARMS}
             for arm in ARMS:
                 schema = columns.schema_name(arm)
                 OwnSchema.of(engine).make_schema(agent, fields, schema, run_id)
                 own = mechanism.connection(engine, arm, factors, keys)
-                agent.connect(arm, **{**fields, **own, **OwnSchema.of(engine).in_own_schema(schema)})
+                agent.connect(arm, fields | own | OwnSchema.of(engine).in_own_schema(schema))
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
                 for sql in statements.tables(application.WORKLOAD, engine.dialect, codecs[arm]):

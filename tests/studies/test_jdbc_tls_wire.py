@@ -76,16 +76,16 @@ def on_the_wire(
     like = home.fields(server, "encrypted", **factors)
     driver, options = drivers.find(setup.driver, engine.name), {**loop.options, **setup.options}
     with (
-        Relay("127.0.0.1", int(str(fields["port"]))) as relay,
+        Relay("127.0.0.1", fields.port) as relay,
         jdbc_agent.JdbcAgent(
             driver, EncryptsConnections.of(engines.get(engine.name)), options, like, supervisor=run_supervisor
         ) as agent,
     ):
         agent.program(program)
-        answer = agent.connect(setup.arm, **moved(fields, "127.0.0.1", relay.port))
-        assert answer["encrypted"] == (setup.arm == "encrypted")
+        answer = agent.connect(setup.arm, moved(fields, "127.0.0.1", relay.port))
+        assert answer.encrypted == (setup.arm == "encrypted")
         sizes = wire.of_an_insert(agent, setup.arm, relay, encrypted=setup.arm == "encrypted")
-        return sizes, str(answer["cipher"])
+        return sizes, str(answer.cipher)
 
 
 # ── what was published ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -455,7 +455,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 ) -> None:
     require_server("nginx")
     with Agent() as agent:
-        require("http" in str(agent.hello["drivers"]).split(), "the agent has no driver for http")
+        require("http" in str(agent.hello.drivers).split(), "the agent has no driver for http")
     small = WebTls(2.0, megabyte=40_000, sizes=(3, 250), clients=(2,))
     spec = msgspec.structs.replace(small.spec("nginx", 1.5, 5), mode="quick", sessions=1, slice_seconds=0.05)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")

@@ -11,12 +11,15 @@ and starts a `_network.StartedServer`. `valkey.py` is a short complete example.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ciphercost.host.installation import Installation
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.registry import Registry
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Language, Layer
@@ -42,8 +45,8 @@ class Server(ABC):
     """Where its data lies; None for a server you already run."""
     opening: float = 0.0
     """Seconds from start to first answer."""
-    other_ports: Mapping[str, Mapping[str, object]] = MappingProxyType({})
-    """By mechanism: the fields of `connect` that reach the encrypted arm where it has a port of its own."""
+    other_ports: Mapping[str, Changes] = MappingProxyType({})
+    """By mechanism: what reaches the encrypted arm where it has a port of its own."""
 
     no_plain_arm: str = ""
     """Why nothing may or can be sent to it unencrypted; empty: it can. User-visible sentences."""
@@ -58,8 +61,8 @@ class Server(ABC):
         return self.standing.died() if self.standing else ""
 
     @abstractmethod
-    def connection(self) -> dict[str, object]:
-        """Return the agent's `connect` fields for an unencrypted connection (driver, host, port, user, …)."""
+    def connection(self) -> Connection:
+        """Return the settings of an unencrypted connection (driver, host, port, user, …)."""
 
     def handshakes(self) -> tuple[int, int]:
         """Return (full, resumed) TLS handshakes since the last call, from the server's log; (0, 0) if it logs none."""
@@ -68,6 +71,23 @@ class Server(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Stop the server in an orderly way and wait for its end. Raises RunError if it does not end."""
+
+
+class StartRequest(msgspec.Struct, frozen=True):
+    """Which server to start, where, and how."""
+
+    installation: Installation
+    directory: Path
+    """What `initialise` made, or a copy of it."""
+    supervisor: Supervisor
+    cpus: Collection[int] | None = None
+    """CPUs that it may use. None: all."""
+    settings: Mapping[str, str] = {}
+    """By the server's own names; `env:NAME` sets an environment variable, and `launch.LISTEN` the address on which it listens.
+    [default: 127.0.0.1]
+    """
+    logs: Path | None = None
+    """Directory for its output. None: nobody keeps it."""
 
 
 class Engine(ABC):
@@ -142,23 +162,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """Start the server on a free port of one address and wait until it answers.
 
         On loopback, clients connect from anywhere in 127.0.0.0/8 (see `link`), so the server's own rules must admit all
         of it; on another address, from anywhere.
-
-        `settings`: the server's own names; `env:NAME` sets an environment variable, and `launch.LISTEN` the address on
-        which it listens. [default: 127.0.0.1]
 
         Raises RunError with the end of the server's log.
         """
@@ -179,8 +187,8 @@ class Engine(ABC):
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def plaintext_fields(self) -> dict[str, object]:
-        """Return the `connect` fields that request an unencrypted connection explicitly instead of relying on a
+    def plaintext_fields(self) -> Changes:
+        """Return what requests an unencrypted connection explicitly instead of relying on a
         default.
 
         A relay then also keeps the server's name, which tells the agent whether traffic leaves the machine.
@@ -193,7 +201,7 @@ class Engine(ABC):
         parameters: Mapping[str, int | str],  # noqa: ARG002
         *,
         encrypted: bool,  # noqa: ARG002
-    ) -> dict[str, object]:
+    ) -> Changes:
         """Return the `connect` fields that a workload's parameters need in an arm. Raises UsageError.
 
         `version`: empty if it is not known yet; `encrypted`: whether the arm's connections are.
@@ -216,8 +224,8 @@ class Engine(ABC):
         """
         return (text, text) if rows == [[text]] else ("", "")
 
-    def said(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
-        """Return a text that these fields of `connect` make the client send instead of the one that `echoed` names; empty: none."""
+    def said(self, connection: Connection) -> str:  # noqa: ARG002
+        """Return a text that this connection makes the client send instead of the one that `echoed` names; empty: none."""
         return ""
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.tls import HasTls
@@ -66,18 +66,10 @@ class KeyValueStore(Packaged, HasTls):
         hand_over(directory)
         own_file(directory / PASSWORD_FILE, secrets.token_hex(16))
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """TLS has a port of its own, given by `Server.other_ports`."""
-        given, env, address = apart(settings)
+        installation, directory = request.installation, request.directory
+        given, env, address = apart(request.settings)
         try:
             password = (directory / PASSWORD_FILE).read_text()
         except OSError as error:
@@ -92,14 +84,14 @@ class KeyValueStore(Packaged, HasTls):
             return [self.program(installation), *own]
 
         started = launch(
-            supervisor,
+            request.supervisor,
             f"{self.title} {installation.version}",
             command,
             partial(self.answers, password),
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=env,
-            cpus=cpus,
+            cpus=request.cpus,
             also=lambda: tls,
             address=address,
         )

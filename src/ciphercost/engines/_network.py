@@ -14,6 +14,7 @@ from ciphercost.host.ports import address_of, crypto_library, is_loopback, liste
 from ciphercost.host.standing import Standing
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.passwords import with_password
+from ciphercost.model.connection import Connection
 from ciphercost.model.secret import Secret
 
 if TYPE_CHECKING:
@@ -47,17 +48,17 @@ class StartedServer(Server):
         )
         self.library = crypto_library(self.pid) if library is None else library
 
-    def connection(self) -> dict[str, object]:
-        fields = {
-            "driver": self.driver,
-            "host": self.address,
-            "port": self.port,
-            "user": self.user,
-            "database": self.database,
-            "password": Secret((self.directory / PASSWORD_FILE).read_text()),
-        }
-        # The user trusts that network, and the password is this server's alone.
-        return fields if is_loopback(self.address) else {**fields, "trusted": True}
+    def connection(self) -> Connection:
+        return Connection(
+            driver=self.driver,
+            host=self.address,
+            port=self.port,
+            user=self.user,
+            database=self.database,
+            password=Secret((self.directory / PASSWORD_FILE).read_text()),
+            # The user trusts that network, and the password is this server's alone.
+            trusted=not is_loopback(self.address),
+        )
 
     def stop(self) -> None:
         """Stop in an orderly way, by the signal chosen at the start."""
@@ -93,17 +94,16 @@ class RunningServer(Server):
     def password(self) -> Secret | None:
         """Return the password; None if none was found."""
 
-    def connection(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "driver": self.driver,
-            "host": self.address,
-            "port": self.port,
-            "user": self.user,
-            "database": self.database,
-        }
-        if self.certified and self.address != self.host:
-            fields["tls_server_name"] = self.host
-        return with_password(fields, self.asked.password or self.password())
+    def connection(self) -> Connection:
+        connection = Connection(
+            driver=self.driver,
+            host=self.address,
+            port=self.port,
+            user=self.user,
+            database=self.database,
+            tls_server_name=self.host if self.certified and self.address != self.host else None,
+        )
+        return with_password(connection, self.asked.password or self.password())
 
     def stop(self) -> None:
         """Do nothing: ciphercost did not start this server."""

@@ -12,6 +12,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.ports import address_of, is_loopback, listener
 from ciphercost.load.connection_string import ConnectionString, redis
 from ciphercost.load.passwords import with_password
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret
 
@@ -85,30 +86,34 @@ class RunningStore(_network.RunningServer):
             (place,) = encrypted.places
             address = address_of(place.host, place.port)
             self._places.append((address, place.port))
-            other: dict[str, object] = {"host": address, "port": place.port}
-            if not self.connection().get("password"):
+            other: Changes = {"host": address, "port": place.port}
+            if not self.connection().password:
                 other["password"] = NO_PASSWORD  # so that a server that wants one says so
-            self.other_ports = {"tls": other | ({"tls_server_name": place.host} if address != place.host else {})}
+            if address != place.host:
+                other["tls_server_name"] = place.host
+            self.other_ports = {"tls": other}
             # Two processes are two servers, whose CPU time can't be attributed.
             if listener(address, place.port, programs) != self.pid:
                 self.pid, self.library, self.standing = 0, "", None
         if self._both.plain is None:
             self.no_plain_arm = NO_CLEAR.format(other=_other(url), url=url)
-        elif "password" in self.connection() and not is_loopback(self.address):
+        elif self.connection().password is not None and not is_loopback(self.address):
             self.no_plain_arm = IN_CLEAR
 
     def password(self) -> Secret | None:
         return redis.password_found(self._engine)
 
-    def connection(self) -> dict[str, object]:
-        fields = {name: value for name, value in super().connection().items() if name != "database"}
-        fields.pop("tls_server_name", None)  # of the port with TLS alone, in `other_ports`
+    def connection(self) -> Connection:
+        # The name is that of the port with TLS alone, in `other_ports`.
+        connection = super().connection() | {"database": None, "tls_server_name": None}
         for address, port in self._places:  # a typed password is known by the place at which it was asked for
-            if "password" not in fields:
-                found = with_password({**fields, "host": address, "port": port}, None)
-                fields |= {name: value for name, value in found.items() if name == "password"}
-        # Without a login the server would take any user's connection for that of its default user.
-        return fields if self.user == redis.DEFAULT_USER else {"password": NO_PASSWORD, **fields}
+            if connection.password is None:
+                known = with_password(connection | {"host": address, "port": port}, None)
+                connection |= {"password": known.password}
+        if connection.password is None and self.user != redis.DEFAULT_USER:
+            # Without a login the server would take any user's connection for that of its default user.
+            connection |= {"password": NO_PASSWORD}
+        return connection
 
 
 class TakesStoreUrl(TakesUrl):

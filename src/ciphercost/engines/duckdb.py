@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import maven, package_cache, pypi
 from ciphercost.host.installation import Installation
 from ciphercost.host.package_cache import Receipt, Work
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
@@ -44,15 +45,15 @@ class DuckDbDirectory(Server):
         self.programs = Path(installation.location)
         self.directory = directory
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         assert self.directory is not None
-        return {
-            "driver": "duckdb",
-            "path": str(self.directory / FILE),
-            "library": str(self.programs / LIBRARY),
-            "extension": str(self.programs / LOADED),
-            "pragmas": SETTINGS,
-        }
+        return Connection(
+            driver="duckdb",
+            path=str(self.directory / FILE),
+            library=str(self.programs / LIBRARY),
+            extension=str(self.programs / LOADED),
+            pragmas=SETTINGS,
+        )
 
     def stop(self) -> None:
         """Nothing to stop: the agent's connections are the database."""
@@ -126,17 +127,8 @@ class DuckDb(StoresData):
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
-        return DuckDbDirectory(installation, directory)
+    def start(self, request: StartRequest) -> Server:
+        return DuckDbDirectory(request.installation, request.directory)
 
 
 ENGINE = DuckDb()

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server, _firebird_pages, _network
+from ciphercost.engines import Server, StartRequest, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.connections import EncryptsConnections
@@ -36,6 +36,7 @@ from ciphercost.host.run_ownership import hand_over, own_file, scratch_base, ser
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.connection_string import firebird as connection_string
 from ciphercost.model import grants
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, MissingServer, RefusedSetting, RunError, nearest
 from ciphercost.model.secret import Secret
@@ -387,25 +388,17 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         finally:
             script.unlink()
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """If another process takes the port first, Firebird itself retries for 50 seconds.
 
         The setting `plugin:NAME` registers a plugin that is not known by default; its value holds the plugin's own
         settings, one per line.
         """
+        installation, directory = request.installation, request.directory
         if installation.source == "running":
             return RunningServer(installation.location)
         bindir = Path(installation.location)
-        given, env, address = apart(settings)
+        given, env, address = apart(request.settings)
         _check_names(bindir, given)
 
         def command(port: int) -> list[str | Path]:
@@ -416,14 +409,14 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         lengths = {log: log.stat().st_size for log in directory.glob(OWN_LOGS)}
         try:
             started = launch(
-                supervisor,
+                request.supervisor,
                 f"{self.title} {installation.version}",
                 command,
                 answers,
                 directory=directory,
-                logs=logs,
+                logs=request.logs,
                 env={**_environment(bindir, directory), **env},
-                cpus=cpus,
+                cpus=request.cpus,
                 address=address,
             )
         except RunError as error:
@@ -432,14 +425,14 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
 
     # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
 
-    def plaintext_fields(self) -> dict[str, object]:
+    def plaintext_fields(self) -> Changes:
         return {"wire_crypt": "off"}
 
-    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
+    def make_schema(self, agent: Agent, connection: Connection, name: str, run_id: str) -> None:
         """Create a database file beside yours, since Firebird 4 has no schemas. Its comment names the run."""
-        path = self._beside(agent, fields, name)
+        path = self._beside(agent, connection, name)
         try:
-            agent.connect("schema", **{**fields, "database": path, "create": True})
+            agent.connect("schema", connection | {"database": path, "create": True})
         except AgentError as error:
             if any(words in str(error) for words in EXISTS):
                 raise AgentError(
@@ -457,12 +450,12 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
             raise
         agent.disconnect("schema")
 
-    def right_to_make(self, fields: Mapping[str, object]) -> str:
-        return grants.statement(self.name, fields["user"])
+    def right_to_make(self, connection: Connection) -> str:
+        return grants.statement(self.name, connection.user)
 
-    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str, *, unmarked: bool = False) -> None:
-        path = self._files.get(name) or self._beside(agent, fields, name)
-        agent.connect("schema", **{**fields, "database": path})
+    def drop_schema(self, agent: Agent, connection: Connection, name: str, *, unmarked: bool = False) -> None:
+        path = self._files.get(name) or self._beside(agent, connection, name)
+        agent.connect("schema", connection | {"database": path})
         if not unmarked and not _mark(agent, "schema"):
             agent.disconnect("schema")
             raise AgentError(f"{path} has no mark of ciphercost's, so ciphercost leaves it alone")
@@ -470,26 +463,26 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         with contextlib.suppress(AgentError):
             agent.disconnect("schema")
 
-    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
+    def schemas(self, agent: Agent, connection: Connection) -> dict[str, str]:
         """Return those of runs known on this machine: no client can list a server's files.
 
         Tries the names that runs use whose directories are in ./runs or whose scratch directory still exists. It misses
         databases of runs on other machines and of runs whose directory is gone; they lie beside your database.
         """
-        self._beside(agent, fields, PREFIX)  # raises an error if the login fails
+        self._beside(agent, connection, PREFIX)  # raises an error if the login fails
         found: dict[str, str] = {}
         for first in sorted(f"{PREFIX}{run.replace('-', '_')}" for run in set(_known_runs())):
             # A run may have several, numbered in order of creation.
             for name in (f"{first}_{number}" if number else first for number in itertools.count()):
-                if (mark := self.schema(agent, fields, name)) is None:
+                if (mark := self.schema(agent, connection, name)) is None:
                     break
                 found[name] = mark
         return found
 
-    def schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> str | None:
-        path = self._beside(agent, fields, name)
+    def schema(self, agent: Agent, connection: Connection, name: str) -> str | None:
+        path = self._beside(agent, connection, name)
         try:
-            agent.connect("schema", **{**fields, "database": path})
+            agent.connect("schema", connection | {"database": path})
         except AgentError:
             return None
         mark = _mark(agent, "schema")
@@ -498,19 +491,19 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
 
     unlisted = "no Firebird client can list databases: ciphercost looked for those of runs in ./runs and in its scratch directory"
 
-    def in_schema(self, name: str) -> dict[str, object]:
+    def in_schema(self, name: str) -> Changes:
         return {"database": self._files[name]}
 
-    def in_own_schema(self, name: str) -> dict[str, object]:
+    def in_own_schema(self, name: str) -> Changes:
         """Use an alias: see `_configure`."""
         return {"database": name}
 
     def stored_bytes(self, directory: Path, name: str) -> tuple[int, int] | None:
         return _firebird_pages.sizes(directory / f"{name}.fdb")
 
-    def _beside(self, agent: Agent, fields: Mapping[str, object], name: str) -> str:
+    def _beside(self, agent: Agent, connection: Connection, name: str) -> str:
         """Return the path of our database, in the directory of yours. If you use an alias, only the server knows it."""
-        agent.connect("schema", **fields)
+        agent.connect("schema", connection)
         rows = agent.query("schema", "SELECT MON$DATABASE_NAME FROM MON$DATABASE")
         agent.disconnect("schema")
         path = str(rows[0][0] or "") if rows else ""

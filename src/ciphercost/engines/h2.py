@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
@@ -29,6 +29,7 @@ from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.host.ports import free_port, is_loopback
 from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.load.jdbc import drivers, java
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class H2Server(StartedServer):
     driver, user, database = "h2", USER, DATABASE
     properties: Mapping[str, str] = MappingProxyType({})
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         own = ";".join(f"{name}={value}" for name, value in {**SETTINGS, **self.properties}.items())
-        return {**super().connection(), "properties": own}
+        return super().connection() | {"properties": own}
 
 
 def answers(address: str, port: int) -> bool:
@@ -166,20 +167,12 @@ class H2(HasTls, StoresData, Engine):
             hand_over(each)
         own_file(directory / PASSWORD_FILE, secrets.token_hex(16))
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """TLS has a port of its own, given by `Server.other_ports`. `settings`: system properties of the virtual machine;
         `h2:NAME` is a property of connections.
         """
-        given, env, address = apart(settings)
+        installation, directory = request.installation, request.directory
+        given, env, address = apart(request.settings)
         properties = {name.removeprefix(PROPERTY): given.pop(name) for name in list(given) if name.startswith(PROPERTY)}
         tls: list[int] = []
         own = {
@@ -202,14 +195,14 @@ class H2(HasTls, StoresData, Engine):
             return [java.find(), *java.STEADY, *options, "-cp", path, BOTH, *first, *last]
 
         started = launch(
-            supervisor,
+            request.supervisor,
             f"{self.title} {installation.version}",
             command,
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env={**java.OTHERS, **env},
-            cpus=cpus,
+            cpus=request.cpus,
             also=lambda: tls,
             address=address,
             connects=True,  # a server of H2 is ready when it has reached itself

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql, share
 from ciphercost.host import tls_names, versions
@@ -108,23 +108,14 @@ class Mariadb(Family):
         finally:
             script.unlink()
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """Refuse a group unknown to the server's OpenSSL, which would ignore it: the server would start without it."""
-        server = super().start(installation, directory, supervisor, cpus=cpus, settings=settings, logs=logs)
-        configuration = (settings or {}).get("env:OPENSSL_CONF", "")
+        server = super().start(request)
+        configuration = request.settings.get("env:OPENSSL_CONF", "")
         if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:
             server.stop()
             raise UsageError(
-                f"mariadb {installation.version} runs with {server.library}, which lacks post-quantum groups "
+                f"mariadb {request.installation.version} runs with {server.library}, which lacks post-quantum groups "
                 "(OpenSSL 3.5 is the first to have them). Use mariadb@11.8, or leave group out."
             )
         return server

@@ -14,6 +14,7 @@ from ciphercost.engines._network import StartedServer
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.host import tls_names
 from ciphercost.host.run_ownership import own_file
+from ciphercost.model.connection import Connection
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
@@ -40,8 +41,8 @@ class MemcachedServer(StartedServer):
 
     driver, user, database = "memcached", USER, ""
 
-    def connection(self) -> dict[str, object]:
-        return {name: value for name, value in super().connection().items() if name != "database"}
+    def connection(self) -> Connection:
+        return super().connection() | {"database": None}
 
 
 class Memcached(KeyValueStore, TakesSettings):

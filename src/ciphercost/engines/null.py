@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.host.installation import Installation
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.version import VERSION
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class NoServer(Server):
     """Stands for the server that doesn't exist."""
 
-    def connection(self) -> dict[str, object]:
-        return {"driver": "null"}
+    def connection(self) -> Connection:
+        return Connection(driver="null")
 
     def stop(self) -> None:
         """Nothing to stop."""
@@ -54,16 +55,7 @@ class Null(Engine):
     ) -> None:
         """Nothing to create."""
 
-    def start(
-        self,
-        installation: Installation,  # noqa: ARG002
-        directory: Path,  # noqa: ARG002
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:  # noqa: ARG002
         return NoServer()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server, _network
+from ciphercost.engines import Server, StartRequest, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.own_schema import OwnSchema
@@ -34,6 +34,7 @@ from ciphercost.host.programs import output_of
 from ciphercost.host.run_ownership import hand_over, own_file, server_user
 from ciphercost.load.connection_string import ConnectionString, libpq
 from ciphercost.model import bounds, grants
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
 
@@ -379,20 +380,12 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         (directory / "pg_hba.conf").write_text(HBA.format(clients=clients))
         password.rename(directory / PASSWORD_FILE)
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
         """`settings`: names of version 18, translated for earlier versions; `env:NAME` sets an environment variable."""
+        installation, directory = request.installation, request.directory
         if installation.source == "running":
             return RunningServer(installation.location)
-        given, env, address = apart(settings)
+        given, env, address = apart(request.settings)
         given = {name: value for name, value in given.items() if not name.startswith("initdb:")}
         chosen = options(installation.version, SETTINGS | given | {"listen_addresses": address})
 
@@ -402,38 +395,38 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
 
         title = f"{self.title} {installation.version}"
         started = launch(
-            supervisor,
+            request.supervisor,
             title,
             command,
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=env,
-            cpus=cpus,
+            cpus=request.cpus,
             stop_signal=signal.SIGINT,
             address=address,
         )
         return PostgresqlServer(started, directory)
 
-    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
-        agent.connect("schema", **fields)
+    def make_schema(self, agent: Agent, connection: Connection, name: str, run_id: str) -> None:
+        agent.connect("schema", connection)
         agent.query("schema", f"CREATE SCHEMA {name}; COMMENT ON SCHEMA {name} IS '{MARK}{run_id}'")
         agent.disconnect("schema")
 
     def drop_schema(
         self,
         agent: Agent,
-        fields: Mapping[str, object],
+        connection: Connection,
         name: str,
         *,
         unmarked: bool = False,  # noqa: ARG002
     ) -> None:
-        agent.connect("schema", **fields)
+        agent.connect("schema", connection)
         agent.query("schema", f"DROP SCHEMA {name} CASCADE", timeout=deadlines.check())
         agent.disconnect("schema")
 
-    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
-        agent.connect("schema", **fields)
+    def schemas(self, agent: Agent, connection: Connection) -> dict[str, str]:
+        agent.connect("schema", connection)
         rows = agent.query(
             "schema",
             "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace "
@@ -448,7 +441,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         # Repeats a long piece: repeat() of one letter would cost more than the transfer.
         return f"SELECT repeat(repeat('x', 1000), {size // 1000})"
 
-    def in_schema(self, name: str) -> dict[str, object]:
+    def in_schema(self, name: str) -> Changes:
         return {"search_path": name}
 
     sizes = (
@@ -496,8 +489,8 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
                 "Leave group out, or use postgresql@18."
             )
 
-    def right_to_make(self, fields: Mapping[str, object]) -> str:
-        return grants.statement(self.name, fields["user"], fields["database"])
+    def right_to_make(self, connection: Connection) -> str:
+        return grants.statement(self.name, connection.user, connection.database)
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """Offer both versions and every suite; the client pins one. The server offers all TLS 1.3 suites by default."""

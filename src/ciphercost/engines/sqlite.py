@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host.installation import Installation
 from ciphercost.load import agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class SqliteDirectory(Server):
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         assert self.directory is not None
-        return {"driver": "sqlite", "path": str(self.directory / "database.sqlite")}
+        return Connection(driver="sqlite", path=str(self.directory / "database.sqlite"))
 
     def stop(self) -> None:
         """Nothing to stop: the agent's connections are the database."""
@@ -122,17 +123,8 @@ class Sqlite(StoresData, CountsIo):
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def start(
-        self,
-        installation: Installation,  # noqa: ARG002
-        directory: Path,
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
-        return SqliteDirectory(directory)
+    def start(self, request: StartRequest) -> Server:
+        return SqliteDirectory(request.directory)
 
 
 ENGINE = Sqlite()

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import YOURS
 from ciphercost.engines._web import advice
 from ciphercost.engines._web.answer import Answer, request_ok
@@ -21,6 +21,7 @@ from ciphercost.host.ports import address_of, crypto_library, is_loopback, liste
 from ciphercost.host.standing import Standing
 from ciphercost.load import headers
 from ciphercost.load.plaintext_guard import wants_certificate
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
 from ciphercost.model.url import split
@@ -127,17 +128,19 @@ class PairedServer(Server):
         # A person named it, or the host is this machine.
         named_in_clear = any(each.partition(":")[0].lower() == "http" for each in url.split())
         self.takes_headers_in_clear = named_in_clear or is_loopback(self._address)
-        named = {"tls_server_name": encrypted.host} if other != encrypted.host else {}
-        self.other_ports = {"tls": _fields(encrypted, other) | named}
+        changes = _fields(encrypted, other)
+        if other != encrypted.host:
+            changes["tls_server_name"] = encrypted.host
+        self.other_ports = {"tls": changes}
 
-    def connection(self) -> dict[str, object]:
-        return {"driver": "http", **_fields(self._plain, self._address)}
+    def connection(self) -> Connection:
+        return Connection(driver="http") | _fields(self._plain, self._address)
 
     def stop(self) -> None:
         """Do nothing: ciphercost did not start this server."""
 
 
-def _fields(of: Address, address: str) -> dict[str, object]:
+def _fields(of: Address, address: str) -> Changes:
     return {"host": address, "port": of.port, "authority": of.authority, "path": of.path}
 
 
@@ -195,17 +198,8 @@ class Url(HasTls, TakesUrl):
     ) -> None:
         """Nothing to create."""
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,  # noqa: ARG002
-        supervisor: Supervisor,  # noqa: ARG002
-        *,
-        cpus: Iterable[int] | None = None,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-        logs: Path | None = None,  # noqa: ARG002
-    ) -> Server:
-        return PairedServer(installation.location)
+    def start(self, request: StartRequest) -> Server:
+        return PairedServer(request.installation.location)
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Return nothing: the server's TLS is configured already."""
@@ -216,13 +210,17 @@ class Url(HasTls, TakesUrl):
             return super().hint(code, text)
         return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
 
-    def advice(self, url: str, agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError) -> str:
+    def advice(self, url: str, agent: LoadClient, arm: Arm, connection: Connection, error: AgentError) -> str:
         if wants_certificate(str(error)):
             return self.hint(error.code, str(error))
         plain, encrypted = pair(url)
         both = {"plain": plain, "encrypted": encrypted}
         return advice.of(
-            agent, arm, fields, error, {of: f"{each.scheme}://{each.authority}{each.path}" for of, each in both.items()}
+            agent,
+            arm,
+            connection,
+            error,
+            {of: f"{each.scheme}://{each.authority}{each.path}" for of, each in both.items()},
         )
 
     def no_control(self, url: str, code: str) -> str:
@@ -243,7 +241,7 @@ class Url(HasTls, TakesUrl):
         parameters: Mapping[str, int | str],
         *,
         encrypted: bool,
-    ) -> dict[str, object]:
+    ) -> Changes:
         return http_fields(parameters, encrypted=encrypted)
 
     def greet(self, agent: Agent, arm: str) -> str:
@@ -263,8 +261,8 @@ class Url(HasTls, TakesUrl):
         stretch = re.search(r"[!-~]{8}[ -~]{8,56}", answer.stretch) or re.search(r"[ -~]{8,64}", answer.stretch)
         return AGENT, stretch[0] if stretch else answer.server or answer.type
 
-    def said(self, fields: Mapping[str, object]) -> str:
-        return headers.named("user-agent", fields)
+    def said(self, connection: Connection) -> str:
+        return headers.named("user-agent", connection)
 
 
 ENGINE = Url()

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._running_store import RunningStore, TakesStoreUrl
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
-from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file
+from ciphercost.model.connection import Connection
 from ciphercost.model.constrained_types import CANARY_TABLE
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
-    from ciphercost.host.supervisor import Supervisor
 
 SETTINGS = {"save": "86400 1", "appendonly": "no", "appendfsync": "everysec", "maxclients": "10000"}
 """Settings of both arms.
@@ -37,9 +36,9 @@ class ValkeyServer(StartedServer):
 
     driver, user, database = "resp", "default", ""
 
-    def connection(self) -> dict[str, object]:
+    def connection(self) -> Connection:
         """Leave the database out: every connection begins in the default one."""
-        return {name: value for name, value in super().connection().items() if name != "database"}
+        return super().connection() | {"database": None}
 
 
 RUNNING = ("valkey-", "redis-")
@@ -110,19 +109,10 @@ class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings):
         words = ", ".join(f"{name} {known.get(name)}" for name in ("appendonly", "appendfsync"))
         return known.get("appendonly") == "yes", words
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
-        if installation.source == "running":
-            return RunningStore(self.name, installation.location, RUNNING)
-        return super().start(installation, directory, supervisor, cpus=cpus, settings=settings, logs=logs)
+    def start(self, request: StartRequest) -> Server:
+        if request.installation.source == "running":
+            return RunningStore(self.name, request.installation.location, RUNNING)
+        return super().start(request)
 
     def echo(self, text: str) -> str:
         """Return a command that no server has: the refusal repeats its name, and no user needs a right for that."""

@@ -9,25 +9,27 @@ import contextlib
 import re
 import socket
 import threading
-from collections.abc import Mapping
 from typing import Self
 
 from ciphercost.host.ports import is_loopback
+from ciphercost.model.connection import Changes, Connection
 
 KEEP = 8 << 20
 """Bytes recorded per direction; later bytes are forwarded but not recorded (a witness checks a handful of rows)."""
 
 
-def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, object]:
-    """Fields of a `connect` that lead to a relay. The certificate is still checked against the server's name. Pure.
+def moved(connection: Connection, host: str, port: int) -> Connection:
+    """The connection through a relay. The certificate is still checked against the server's name. Pure.
 
     `relayed` tells the agent that the server is on another machine, so that it sends no password as if the server were
     local.
     """
-    name = {"tls_server_name": fields.get("tls_server_name", fields["host"])} if "tls" in fields else {}
-    away = bool(fields.get("relayed")) or not is_loopback(str(fields["host"]))
-    more = {"relayed": True} if away and "user" in fields else {}
-    return {**fields, **name, **more, "host": host, "port": port}
+    changes: Changes = {"host": host, "port": port}
+    if connection.tls is not None:
+        changes["tls_server_name"] = connection.tls_server_name or connection.host
+    if connection.user is not None and not is_loopback(connection.host):
+        changes["relayed"] = True
+    return connection | changes
 
 
 class Relay:

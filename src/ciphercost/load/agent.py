@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -31,21 +31,33 @@ import msgspec
 from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
 from ciphercost.host.process_state import Patience, go_on, is_stopped
-from ciphercost.load import redact
+from ciphercost.load import agent_messages, redact
 from ciphercost.load.agent_messages import (
     MARGIN,
+    Disconnect,
+    Failed,
+    Floor,
+    FloorAnswer,
+    Hello,
+    HelloAnswer,
+    Message,
+    Ok,
+    Query,
     Reply,
+    Rows,
+    Slice,
     connect_message,
     connect_seconds,
     program_messages,
+    query_message,
     reply_of,
     rows_of,
 )
 from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.load.program import Program
 from ciphercost.model.cipher_work import RECORD_BYTES, Way
+from ciphercost.model.connection import Connected, Pool
 from ciphercost.model.errors import AgentError, MissingServer, RunError
-from ciphercost.model.secret import encoded
 from ciphercost.model.slices import AgentSlice, Arrivals
 
 PROTOCOL = 1
@@ -57,6 +69,7 @@ LOOK_SECONDS = 1.0
 TITLE = "the agent"
 FLOOR_BYTES = 16_000_000
 """Bytes sealed and opened to measure a floor: 2 to 5 ms with the CPU's AES instructions, 0.1 s without."""
+A = TypeVar("A", bound=msgspec.Struct)
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -203,7 +216,7 @@ class Agent:
         os.set_blocking(self._stdin.fileno(), False)
         self._patience = Patience(TITLE, self.pid)
         try:
-            self.hello = self.request({"type": "hello", "protocol": PROTOCOL}, timeout=60)
+            self.hello = self.request(Hello(PROTOCOL), HelloAnswer)
         except BaseException:
             self.close()
             raise
@@ -230,20 +243,24 @@ class Agent:
         self._selector.close()
         self._stdout.close()
 
-    def request(self, message: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
+    def request(self, message: Message, kind: type[A], timeout: float = 60.0) -> A:
         """Send one message and return its answer.
 
-        Raises AgentError for an error answer, RunError if the agent is gone or silent.
+        Raises AgentError for an error answer, RunError if the agent is gone or silent, or answers something else.
         """
-        self.send(message)
-        answer = self._decode(self.line(timeout))
-        if answer.get("type") == "error":
-            raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+        return self._decode(self.exchange(agent_messages.line(message), timeout), kind)
+
+    def exchange(self, line: bytes, timeout: float = 60.0) -> bytes:
+        """Send one message as it is on the wire, and return its answer as it is. Raises as `request` does."""
+        self.write(line)
+        answer = self.line(timeout)
+        self._check(answer)
         return answer
 
-    def send(self, message: dict[str, Any]) -> None:
+    def write(self, line: bytes) -> None:
+        """Send one message as it is on the wire. Raises RunError if the agent is gone."""
         try:
-            left = memoryview(msgspec.json.encode(message, enc_hook=encoded) + b"\n")
+            left = memoryview(line)
             while left:
                 sent = self._stdin.write(left)  # None: it takes nothing now
                 if not sent and not select.select([], [self._stdin], [], LOOK_SECONDS)[1]:
@@ -279,14 +296,18 @@ class Agent:
         left = due - time.monotonic()
         return b"\n" in self._buffer or (left > 0 and bool(self._selector.select(left)))
 
-    def _decode(self, line: bytes) -> dict[str, Any]:
+    def _check(self, line: bytes) -> None:
+        """Raise AgentError if it is an error."""
+        if b'"error"' in line:
+            with contextlib.suppress(msgspec.DecodeError):
+                failed = msgspec.json.decode(line, type=Failed)
+                raise AgentError(failed.text, failed.code)
+
+    def _decode(self, line: bytes, kind: type[A]) -> A:
         try:
-            answer = msgspec.json.decode(line)
+            return msgspec.json.decode(line, type=kind)
         except msgspec.DecodeError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise RunError(f"the agent's answer does not follow protocol {PROTOCOL}: {line[:200]!r}")
-        return answer
+            raise RunError(f"the agent's answer does not follow protocol {PROTOCOL}: {line[:200]!r}") from None
 
     def _gone(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a moment before the process
@@ -308,14 +329,14 @@ class Agent:
     def program(self, program: Program) -> None:
         """Send the agent a program: what an operation is."""
         for message in program_messages(program):
-            self.request(message)
+            self.request(message, Ok)
 
-    def connect(self, arm: str, **fields: object) -> dict[str, Any]:
+    def connect(self, arm: str, connection: Pool) -> Connected:
         """Open an arm's connections. The answer reports what was negotiated. Raises AgentError."""
-        return self.request(connect_message(arm, fields), timeout=connect_seconds(fields))
+        return self.request(connect_message(arm, connection), Connected, connect_seconds(connection))
 
     def disconnect(self, arm: str) -> None:
-        self.request({"type": "disconnect", "arm": arm})
+        self.request(Disconnect(arm), Ok)
 
     def query(
         self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
@@ -325,18 +346,13 @@ class Agent:
         `everywhere`: on every connection of the arm. `timeout`: seconds until the whole answer has arrived; default: a
         witness's.
         """
-        seconds = deadlines.query() if timeout is None else timeout
-        message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
-        if everywhere:
-            message["all"] = True
-        answer = self.request(message, timeout=seconds + MARGIN)
-        return rows_of(answer)
+        message = query_message(arm, sql, everywhere=everywhere, timeout=timeout)
+        return rows_of(self.request(message, Rows, message.timeout + MARGIN))
 
     def reply(self, arm: str, sql: str) -> Reply:
         """Run a query on the arm's first connection and return its columns and rows. Raises AgentError."""
-        seconds = deadlines.query()
-        message = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
-        return reply_of(self.request(message, timeout=seconds + MARGIN))
+        message = query_message(arm, sql)
+        return reply_of(self.request(message, Rows, message.timeout + MARGIN))
 
     def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
         """Run statements one after the other, discard their answers, and return how many ran. Raises AgentError for the
@@ -356,18 +372,17 @@ class Agent:
                 if statement is None:
                     more = False
                     break
-                self.send({"type": "query", "arm": arm, "sql": statement, "timeout": seconds})
+                self.write(agent_messages.line(Query(arm, statement, seconds)))
                 sent += 1
             if answered == sent:
                 break
             line = self.line(seconds + MARGIN)
             answered += 1
             if line.startswith(b'{"type":"error"'):
-                answer = self._decode(line)
                 while answered < sent:  # requests sent ahead are answered too
                     self.line(seconds + MARGIN)
                     answered += 1
-                raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+                self._check(line)
         return answered
 
     def floor(
@@ -377,9 +392,8 @@ class Agent:
 
         `unit`: bytes sealed at a time. Raises AgentError for an unknown cipher or MAC.
         """
-        message: dict[str, Any] = {"type": "floor", "cipher": cipher, "bytes": size, "unit": unit}
-        answer = self.request(message | ({"mac": mac} if mac else {}))
-        return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
+        answer = self.request(Floor(cipher, size, unit, mac), FloorAnswer)
+        return {"seal": answer.ns_per_byte_seal, "open": answer.ns_per_byte_open}
 
     def slice(
         self,
@@ -400,15 +414,17 @@ class Agent:
         The answer arrives only after the operations in flight have ended. These are not counted, so this process times
         the end itself.
         """
-        message: dict[str, Any] = {"type": "slice", "arm": arm, "seconds": seconds, "discard": discard, "seed": seed}
-        if rate:
-            message["rate"] = rate
-        if operations:
-            message["operations"] = operations
-        if arrivals != "even":
-            message["arrivals"] = arrivals
-        message["timeout"] = deadlines.overtime()
-        self.send(message)
+        message = Slice(
+            arm=arm,
+            seconds=seconds,
+            discard=discard,
+            seed=seed,
+            rate=rate,
+            operations=operations,
+            arrivals=arrivals,
+            timeout=deadlines.overtime(),
+        )
+        self.write(agent_messages.line(message))
         timeout = seconds + 2 * deadlines.overtime() + MARGIN  # once for preparation, once for the end
         due = 0.0
         while True:
@@ -423,12 +439,5 @@ class Agent:
                 continue
             if on_counted:
                 on_counted()
-            try:
-                return msgspec.json.decode(line, type=AgentSlice)
-            except msgspec.DecodeError:
-                answer = self._decode(line)
-                if answer.get("type") == "error":
-                    raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent"))) from None
-                raise RunError(
-                    f"the agent's answer to a slice does not follow protocol {PROTOCOL}: {line[:200]!r}"
-                ) from None
+            self._check(line)
+            return self._decode(line, AgentSlice)

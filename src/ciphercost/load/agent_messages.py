@@ -1,15 +1,22 @@
-"""agent_messages: messages to an agent that consist of many fields, and what its answers hold (PROTOCOL.md). Pure."""
+"""agent_messages: the messages between the controller and an agent, one type each, and what an answer's texts hold (PROTOCOL.md).
+
+`connect` and its answer are in `model/connection.py`, a slice's answer in `model/slices.py`. A field without a default is always
+sent, one with its default never. Pure.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from ciphercost.host import deadlines
 from ciphercost.load.program import Program
+from ciphercost.model.connection import Connection, Pool
+from ciphercost.model.secret import Secret, encoded
+from ciphercost.model.slices import Arrivals
 
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 """What COPY's escape letters stand for."""
@@ -25,55 +32,192 @@ class Reply(NamedTuple):
     """As texts; None: NULL."""
 
 
-def connect_message(arm: str, fields: Mapping[str, object]) -> dict[str, Any]:
-    """The message that opens an arm's connections. Pure."""
-    usual: dict[str, object] = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
-    return {"type": "connect", "arm": arm, **(usual | dict(fields))}
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def connect_seconds(fields: Mapping[str, object]) -> float:
-    """Seconds until an agent must have answered it. Pure."""
-    count = fields.get("connections", 1)
-    return deadlines.connections(count if isinstance(count, int) else 1) + MARGIN
+class Request(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    """A message to an agent."""
 
 
-def program_messages(program: Program) -> Iterator[dict[str, Any]]:
-    """The messages that tell an agent a program. Pure."""
-    yield {"type": "program", "name": program.name}
+class Hello(Request, frozen=True, tag="hello"):
+    protocol: int
+
+
+class Begin(Request, frozen=True, tag="program"):
+    """A new, empty program."""
+
+    name: str
+
+
+class Cipher(Request, frozen=True, tag="cipher"):
+    """The cipher and key that seal the program's values."""
+
+    name: str
+    key: Secret
+
+
+class Variable(Request, frozen=True, tag="variable"):
+    name: str
+    kind: str
+    low: int | None = None
+    high: int | None = None
+    skew: float | None = None
+    length: int | None = None
+    value: str | None = None
+    of: str | None = None
+
+
+class Transaction(Request, frozen=True, tag="transaction"):
+    name: str
+    weight: int
+
+
+class Statement(Request, frozen=True, tag="statement"):
+    transaction: str
+    sql: str
+    parameters: str
+    """Names, separated by spaces."""
+    arm: str | None = None
+    """The only arm that runs it. None: both."""
+    open: bool = False
+    headers: str = ""
+    body: str | None = None
+
+
+class Query(Request, frozen=True, tag="query"):
+    arm: str
+    sql: str
+    timeout: float
+    all: bool = False
+    """Whether it runs on every connection of the arm."""
+
+
+class Slice(Request, frozen=True, kw_only=True, tag="slice"):
+    arm: str
+    seconds: float
+    discard: float
+    seed: int
+    rate: float = 0.0
+    operations: int = 0
+    arrivals: Arrivals = "even"
+    timeout: float
+
+
+class Floor(Request, frozen=True, tag="floor"):
+    cipher: str
+    bytes: int
+    unit: int
+    mac: str = ""
+
+
+class Disconnect(Request, frozen=True, tag="disconnect"):
+    arm: str
+
+
+Message = Request | Pool
+
+
+def line(message: Message) -> bytes:
+    """The line that an agent reads, with the secrets of the message."""
+    return msgspec.json.encode(message, enc_hook=encoded) + b"\n"
+
+
+def connection_of(line: bytes) -> Connection:
+    """The `connect` of an agent's line. Raises msgspec.DecodeError."""
+    return msgspec.json.decode(line, type=Connection, dec_hook=lambda _, text: Secret(text))
+
+
+def connect_message(arm: str, pool: Pool) -> Pool:
+    """The message that opens an arm's connections."""
+    timeout = deadlines.login() if pool.timeout is None else pool.timeout
+    return msgspec.structs.replace(pool, arm=arm, timeout=timeout)
+
+
+def connect_seconds(pool: Pool) -> float:
+    """Seconds until an agent must have answered it."""
+    return deadlines.connections(pool.connections) + MARGIN
+
+
+def query_message(arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None) -> Query:
+    """`timeout`: seconds until the whole answer has arrived; None: a witness's."""
+    return Query(arm, sql, deadlines.query() if timeout is None else timeout, everywhere)
+
+
+def program_messages(program: Program) -> Iterator[Request]:
+    """The messages that tell an agent a program."""
+    yield Begin(program.name)
     if program.key:
-        yield {"type": "cipher", "name": "aes256-gcm", "key": program.key}
+        yield Cipher("aes256-gcm", program.key)
     for number, (_, weight, script) in enumerate(program.transactions):
         # Two transactions may use the same variable name, so each transaction gets its own prefix.
         prefix = f"t{number}."
         for variable in script.variables:
-            fields = msgspec.to_builtins(variable)
-            of = {"of": prefix + variable.of} if variable.of else {}
-            yield {"type": "variable", **fields, **of, "name": prefix + variable.name}
-        yield {"type": "transaction", "name": f"t{number}", "weight": weight}
+            fields = msgspec.structs.asdict(variable)
+            of = prefix + variable.of if variable.of else None
+            yield Variable(**{**fields, "name": prefix + variable.name, "of": of})
+        yield Transaction(f"t{number}", weight)
         for statement in script.statements:
-            message = {
-                "type": "statement",
-                "transaction": f"t{number}",
-                "sql": statement.sql,
-                "parameters": " ".join(prefix + name for name in statement.parameters),
-            }
-            message |= {"arm": statement.arm} if statement.arm else {}
-            message |= {"headers": statement.headers} if statement.headers else {}
-            message |= {"body": statement.body} if statement.body is not None else {}
-            yield message | ({"open": True} if statement.open else {})
+            yield Statement(
+                transaction=f"t{number}",
+                sql=statement.sql,
+                parameters=" ".join(prefix + name for name in statement.parameters),
+                arm=statement.arm or None,
+                open=statement.open,
+                headers=statement.headers,
+                body=statement.body,
+            )
 
 
-def reply_of(answer: Mapping[str, Any]) -> Reply:
-    """The columns and rows of an answer to `query`. Pure."""
-    names = str(answer.get("columns", ""))
-    return Reply(tuple(names.split("\t")) if names else (), rows_of(answer))
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rows_of(answer: Mapping[str, Any]) -> list[list[str | None]]:
-    """The rows of an answer to `query`. Pure."""
-    if not answer["rows"]:
+class Answer(msgspec.Struct, frozen=True, tag_field="type"):
+    """An agent's answer."""
+
+
+class Ok(Answer, frozen=True, tag="ok"):
+    pass
+
+
+class Failed(Answer, frozen=True, tag="error"):
+    code: str = "agent"
+    text: str = ""
+
+
+class HelloAnswer(Answer, frozen=True, tag="hello"):
+    protocol: int = 0
+    agent: str = ""
+    version: str = ""
+    drivers: str = ""
+    tls_library: str = ""
+    aes: bool = False
+    """Whether its OpenSSL uses the CPU's AES instructions."""
+
+
+class Rows(Answer, frozen=True, tag="rows"):
+    rows: int
+    columns: str
+    text: str
+
+
+class FloorAnswer(Answer, frozen=True, tag="floor"):
+    ns_per_byte_seal: float
+    ns_per_byte_open: float
+    cipher: str = ""
+    bytes: int = 0
+    library: str = ""
+
+
+def reply_of(answer: Rows) -> Reply:
+    """The columns and rows of an answer to `query`."""
+    return Reply(tuple(answer.columns.split("\t")) if answer.columns else (), rows_of(answer))
+
+
+def rows_of(answer: Rows) -> list[list[str | None]]:
+    """The rows of an answer to `query`."""
+    if not answer.rows:
         return []
-    return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
+    return [[_unescape(value) for value in row.split("\t")] for row in answer.text.split("\n")]
 
 
 def _unescape(value: str) -> str | None:

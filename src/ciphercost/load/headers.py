@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ciphercost.model import bounds
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
-from ciphercost.model.secret import Secret, reveal
+from ciphercost.model.secret import Secret
 
 FILE = "@"
 """Begins the argument of `--header` that names a file."""
@@ -150,15 +151,15 @@ def _named(argument: str) -> str:
     return argument if argument.startswith(FILE) else f"{argument.partition(':')[0]}: …" if ":" in argument else "…"
 
 
-def fields_with(fields: Mapping[str, object], lines: str) -> dict[str, object]:
-    """The fields of a `connect` with these headers, one a line, which replace those of the same name. Pure."""
+def with_headers(connection: Connection, lines: str) -> Connection:
+    """The connection with these headers, one a line, which replace those of the same name. Pure."""
     own = {line.partition(":")[0].lower() for line in lines.splitlines()}
-    known = [line for line in reveal(fields.get("headers")).splitlines() if line.partition(":")[0].lower() not in own]
+    known = [line for line in connection.header_lines() if line.partition(":")[0].lower() not in own]
     joined = "\n".join([*known, *lines.splitlines()])
-    return {**fields, "headers": Secret(joined)} if joined else dict(fields)
+    return connection | {"headers": Secret(joined)} if joined else connection
 
 
-def named(name: str, fields: Mapping[str, object]) -> str:
-    """The value of a header in fields of a `connect`; empty: they have none. Pure."""
-    lines = [line.partition(":") for line in reveal(fields.get("headers")).splitlines()]
+def named(name: str, connection: Connection) -> str:
+    """The value of a header of a connection; empty: it has none. Pure."""
+    lines = [line.partition(":") for line in connection.header_lines()]
     return next((value.strip() for key, _, value in lines if key.lower() == name), "")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from ciphercost.load.agent_messages import Reply
+from ciphercost.load.agent_messages import HelloAnswer, Reply
 from ciphercost.load.program import Program
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice, Arrivals, Counters
 
@@ -55,7 +56,7 @@ class LoadClient(Protocol):
     def pid(self) -> int: ...
 
     @property
-    def hello(self) -> dict[str, Any]: ...
+    def hello(self) -> HelloAnswer: ...
 
     @property
     def start_skew(self) -> float | None:
@@ -74,7 +75,7 @@ class LoadClient(Protocol):
 
     def program(self, program: Program) -> None: ...
 
-    def connect(self, arm: str, **fields: object) -> dict[str, Any]: ...
+    def connect(self, arm: str, connection: Connection) -> Connected: ...
 
     def disconnect(self, arm: str) -> None: ...
 

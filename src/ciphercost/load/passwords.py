@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret
 
@@ -23,25 +24,25 @@ Key = tuple[str, int, str]
 _known: dict[Key, Secret] = {}
 
 
-def key_of(fields: Mapping[str, object]) -> Key:
-    """Derive the key from fields of the agent's `connect`. Pure."""
-    return str(fields["host"]), int(str(fields["port"])), str(fields["user"])
+def key_of(connection: Connection) -> Key:
+    """Derive the key from where a connection leads. Pure."""
+    return connection.host, connection.port, connection.user or ""
 
 
-def with_password(fields: Mapping[str, object], found: Secret | None) -> dict[str, object]:
-    """Return the fields with the password that was found, else with the one that the user typed, else without any."""
-    password = found or _known.get(key_of(fields))
-    return {**fields, "password": password} if password else dict(fields)
+def with_password(connection: Connection, found: Secret | None) -> Connection:
+    """Return it with the password that was found, else with the one that the user typed, else without any."""
+    password = found or _known.get(key_of(connection))
+    return connection | {"password": password} if password else connection
 
 
-def may_ask(fields: Mapping[str, object]) -> bool:
+def may_ask(connection: Connection) -> bool:
     """Whether this connection has no password and standard input is a terminal, so that a user can type one."""
-    return not fields.get("password") and sys.stdin.isatty()
+    return not connection.password and sys.stdin.isatty()
 
 
 def ask_where_wanted(
     agent: Agent,
-    fields: Mapping[str, object],
+    connection: Connection,
     wants: str,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> bool:
@@ -51,11 +52,11 @@ def ask_where_wanted(
     report. `paused`: a context in which nothing else is drawn on the terminal.
     """
     try:
-        agent.connect("password", **fields)
+        agent.connect("password", connection)
     except AgentError as error:
         if not wants or wants not in str(error):
             return False
-        host, port, user = key_of(fields)
+        host, port, user = key_of(connection)
         with paused():
             _known[host, port, user] = Secret(getpass.getpass(f"Password of {user} at {host}:{port}: "))
         return True

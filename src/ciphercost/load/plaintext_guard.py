@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from ciphercost.model.connection import Connection, TlsMode
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 
@@ -68,8 +69,8 @@ _NOT_ENCRYPTED = {
     ),
 }
 """The same for other failures of a handshake."""
-_STRENGTH = ("off", "require", "verify-ca", "verify-full")
-Place = tuple[object, object]
+_STRENGTH: tuple[TlsMode, ...] = ("off", "require", "verify-ca", "verify-full")
+Place = tuple[str, int]
 """Address and port of a server that the user runs."""
 
 
@@ -79,27 +80,21 @@ class Refused:
     def __init__(self) -> None:
         self._refused: dict[Place, tuple[int, AgentError]] = {}
 
-    def note(self, place: Place, fields: Mapping[str, object], error: AgentError) -> None:
-        """Record that the encrypted arm failed with these fields of `connect`."""
-        strength = strength_of(fields)
+    def note(self, place: Place, connection: Connection, error: AgentError) -> None:
+        """Record that the encrypted arm failed over this connection."""
+        strength = strength_of(connection)
         if place not in self._refused or self._refused[place][0] < strength:
             self._refused[place] = strength, error
 
-    def reason(self, place: Place, fields: Mapping[str, object]) -> AgentError | None:
-        """Return why a connection with these fields is not allowed: a stronger one failed. None: it is allowed."""
+    def reason(self, place: Place, connection: Connection) -> AgentError | None:
+        """Return why this connection is not allowed: a stronger one failed. None: it is allowed."""
         strength, error = self._refused.get(place, (0, None))
-        return error if strength > strength_of(fields) else None
+        return error if strength > strength_of(connection) else None
 
 
-def place_of(fields: Mapping[str, object]) -> Place:
-    """Derive the place from fields of the agent's `connect`. Pure."""
-    return fields.get("host"), fields.get("port")
-
-
-def strength_of(fields: Mapping[str, object]) -> int:
+def strength_of(connection: Connection) -> int:
     """Rank how much a connection demands of the server; 0: not even encryption. Pure."""
-    encrypts = fields.get("wire_crypt", "off") != "off"
-    return max(int(encrypts), _STRENGTH.index(str(fields.get("tls", "off"))))
+    return max(int(connection.by_wire_crypt), _STRENGTH.index(connection.tls or "off"))
 
 
 def encrypted_first(arms: Iterable[Arm]) -> list[Arm]:

@@ -15,7 +15,7 @@ from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.host import perf
 from ciphercost.load.agent import Agent
 from ciphercost.load.load_client import LoadClient
-from ciphercost.measure.session import CellMeasurement
+from ciphercost.measure.session import Session
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.cipher_work import Enciphered, Stream
 from ciphercost.model.errors import AgentError
@@ -45,16 +45,16 @@ def floors(facts: CellFacts, bench: PreparedCell, agent: Agent) -> None:
         facts.enciphered = Enciphered(dict(bench.mechanism.streams(factors)))
 
 
-def phase(measurement: CellMeasurement, session: int, bench: PreparedCell, agent: LoadClient) -> Iterator[None]:
+def phase(session: Session, bench: PreparedCell, agent: LoadClient) -> Iterator[None]:
     """Count a session's bytes, if the run has a profile to compare them with, and the server counts them."""
-    facts, engine = measurement.facts, bench.engine
-    if not measurement.budget.profile_s or facts.enciphered is None or perf.obstacle():
+    facts, engine = session.facts, bench.engine
+    if not session.budget.profile_s or facts.enciphered is None or perf.obstacle():
         return
     if not isinstance(engine, CountsIo) or (engine.counts_by_connection and facts.spec.per_request):
         return
-    measurement.display.phase(measurement.number, session, "counting bytes")
-    measurement.alone("encrypted")
-    seed = schedule.slice_seed(measurement.seed, measurement.number, session, 0, SEED_POSITION)
+    session.display.phase(session.measured.number, session.number, "counting bytes")
+    session.alone("encrypted")
+    seed = schedule.slice_seed(session.measured.seed, session.measured.number, session.number, 0, SEED_POSITION)
     try:
         trial = agent.slice("encrypted", TRIAL, discard=0.0, seed=seed)
         rate = trial.done / trial.seconds if trial.seconds else 0.0
@@ -63,10 +63,10 @@ def phase(measurement: CellMeasurement, session: int, bench: PreparedCell, agent
         answer = agent.slice("encrypted", schedule.LONGEST, discard=0.0, seed=seed + 1, operations=operations)
         after = _io(engine, agent)
     except AgentError as error:
-        measurement.display.say(f"the bytes that the server encrypts were not counted: {error}")
+        session.display.say(f"the bytes that the server encrypts were not counted: {error}")
         return
     finally:
-        measurement.pause()
+        session.pause()
     facts.enciphered = added(facts.enciphered, before, after, answer.operations)
     yield
 

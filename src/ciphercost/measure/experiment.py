@@ -13,7 +13,6 @@ import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.cell_errors import ends_all, without_block
+from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.fleet_cell import load_clients, on_those_left
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import PREPARING, Display
@@ -43,11 +43,12 @@ from ciphercost.measure.recorded_facts import (
     opened,
     warn,
 )
-from ciphercost.measure.session import CellMeasurement
+from ciphercost.measure.session import Session
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import system_error
+from ciphercost.model.connection import Connected
 from ciphercost.model.errors import CiphercostError, LoadStopped, RunError, Unproven
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Warning_
@@ -96,6 +97,14 @@ class CellRun(msgspec.Struct):
         facts = self.measurement.facts
         wanted = self.measurement.budget.sessions + len(facts.void_sessions)
         return facts.status is None and len(facts.whole_sessions) < wanted and not self.measurement.precise_enough()
+
+
+class LiveCell(msgspec.Struct, frozen=True):
+    """A cell in one session: its servers run, its connections are open."""
+
+    session: Session
+    phases: tuple[Iterator[None], ...]
+    """In order; see `Session.phases`."""
 
 
 def experiment(numbers: list[int], run: Run) -> None:
@@ -232,17 +241,16 @@ def one_session(session: int, units: list[CellRun], shared: ExperimentResources,
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
             stack.enter_context(off_measured_cores({cpu for both in cores.values() for side in both for cpu in side}))
             awake = stack.enter_context(idle.CpuIdlePolling(run.supervisor))
-            ready: list[tuple[CellRun, tuple[Iterator[None], ...]]] = []
+            ready: list[LiveCell] = []
             for unit in units:
                 with recording_errors(unit.measurement.facts, run):
-                    phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run)
-                    ready.append((unit, phases))
+                    ready.append(open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
-            for phase in zip(*(phases for _, phases in ready), strict=True):
-                interleave([(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run)
+            for steps in zip(*(each.phases for each in ready), strict=True):
+                interleave(list(zip(ready, steps, strict=True)), rounds, run)
             awake.keep(())
-            for unit, _ in ready:
-                describe_awake(unit.measurement.facts, awake.failed())
+            for each in ready:
+                describe_awake(each.session.facts, awake.failed())
     except (CiphercostError, OSError) as error:
         # Releasing what the cells shared failed, so all of them end here.
         for unit in units:
@@ -251,27 +259,27 @@ def one_session(session: int, units: list[CellRun], shared: ExperimentResources,
                     raise error
 
 
-def interleave(phases: list[tuple[CellRun, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run) -> None:
+def interleave(phases: list[tuple[LiveCell, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run) -> None:
     """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
-    going = {number: each for number, each in enumerate(phases) if each[0].measurement.facts.status is None}
+    going = {number: each for number, each in enumerate(phases) if each[0].session.facts.status is None}
     while going:
         for number in next(rounds):
             if number not in going:
                 continue
-            unit, steps = going[number]
+            live, steps = going[number]
             if len(going) > 1:
-                unit.measurement.pause()
+                live.session.pause()
             ended = True
-            if stopped_elsewhere(unit.measurement.facts, run):
-                unit.measurement.rest()
+            if stopped_elsewhere(live.session.facts, run):
+                live.session.rest()
                 del going[number]
                 continue
-            with recording_errors(unit.measurement.facts, run):
+            with recording_errors(live.session.facts, run):
                 # A worker process of the server may outlive the supervisor and keep answering.
                 run.supervisor.check()
                 ended = next(steps, DONE) is DONE
             if len(going) > 1:
-                unit.measurement.rest()
+                live.session.rest()
             if ended:
                 del going[number]
 
@@ -283,9 +291,8 @@ def open_unit(
     awake: idle.CpuIdlePolling,
     stack: contextlib.ExitStack,
     run: Run,
-) -> tuple[Iterator[None], ...]:
-    """Start a fresh server pair, prove it and connect to it. `stack` closes what was opened. Returns the session's
-    phases.
+) -> LiveCell:
+    """Start a fresh server pair, prove it and connect to it. `stack` closes what was opened.
 
     `cores`: CPUs of the server and of the agent. `awake`: keeps them from halting during load.
     """
@@ -311,7 +318,7 @@ def open_unit(
     def open_arm(arm: Arm) -> None:
         answer = opened(facts, session, pair, arm, agent)
         load_connections.load_connections(bench.engine, bench.mechanism, pair, agent, arm, answer, connected)
-        describe_version(facts, str(answer["server_version"]))
+        describe_version(facts, answer.server_version)
 
     def open_arms() -> None:
         for arm in pair.login_order:
@@ -344,18 +351,17 @@ def open_unit(
         # Only after the proofs, which have read every file.
         places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    phases = measurement.begin(
-        session, pair, agent, samplers, functools.partial(on_those_left, open_arms), pause, awake
-    )
+    reopened = functools.partial(on_those_left, open_arms)
+    load = Session(session, measurement, pair, agent, samplers, reopened, pause, awake)
     blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
-    profiled = profiling.phase(measurement, session, blocks, pair, agent, bench.supervisor, run.scratch)
+    profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch)
     stack.callback(profiled.close)
     pair.watch.check()  # so that it knows the processes that the servers have now
-    whole = *phases, profiled, enciphered.phase(measurement, session, bench, agent)
-    return tuple(map(pair.watch.explained, whole))
+    phases = *load.phases(), profiled, enciphered.phase(load, bench, agent)
+    return LiveCell(load, tuple(map(pair.watch.explained, phases)))
 
 
-def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
+def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: Record) -> Connected | None:
     """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:

@@ -58,7 +58,7 @@ def load_clients(
         warn(facts, LATE, [Warning_(LATE, late_words(fleet_facts))] if fleet_facts.late_slices else [])
         record.save_facts()
 
-    server = str(next(iter(pair.connect.values())).get("host", ""))
+    server = next(iter(pair.connect.values())).host
     with contextlib.ExitStack() as stack:
         seats, failed = members(stack, cluster, now, fleet_facts.least, server)
         fleet_facts.lost = [*fleet_facts.lost, *(LostAgent(session, *each) for each in failed.items())]

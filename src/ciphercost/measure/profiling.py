@@ -18,7 +18,7 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.jdbc import java
 from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure.recorded_facts import warn
-from ciphercost.measure.session import CellMeasurement
+from ciphercost.measure.session import Session
 from ciphercost.model.errors import RunError
 from ciphercost.model.profile import End, ProfileSlice, Stack
 from ciphercost.model.result import Warning_
@@ -31,8 +31,7 @@ LOST = "the CPU time was not profiled: "
 
 
 def phase(
-    measurement: CellMeasurement,
-    session: int,
+    session: Session,
     blocks: Iterator[Block],
     pair: ServerPair,
     agent: LoadClient,
@@ -40,18 +39,18 @@ def phase(
     scratch: Path,
 ) -> Generator[None]:
     """The profiled blocks of a session; nothing unless the run has `profile`. Pauses after every block."""
-    if not measurement.budget.profile_s:
+    if not session.budget.profile_s:
         return
-    facts = measurement.facts
+    facts = session.facts
     if reason := perf.obstacle():
-        _warn(measurement, reason)
+        _warn(session, reason)
         return
     ends = processes(pair, agent)
-    place = scratch / f"profile-{measurement.number}-{session}"
+    place = scratch / f"profile-{session.measured.number}-{session.number}"
     try:
         recording = perf.Recording(supervisor, place, ends)
     except (RunError, OSError) as error:
-        _warn(measurement, str(error))
+        _warn(session, str(error))
         return
     with contextlib.closing(recording):
         windows: list[Window] = []
@@ -62,16 +61,14 @@ def phase(
         made: dict[int, SliceSampler] = {}
 
         def profiled(sampler: SliceSampler) -> SliceSampler:
-            return made.setdefault(id(sampler), Profiled(sampler, recording, measurement, windows, found))
+            return made.setdefault(id(sampler), Profiled(sampler, recording, session, windows, found))
 
-        with sampled_by(measurement, profiled):
+        with sampled_by(session, profiled):
             length = max(schedule.PROFILE_SLICE, facts.slice_seconds)
-            rate = facts.rate if measurement.cell.regime == "latency" else 0.0
-            yield from measurement.run_blocks(
-                session, "profile", blocks, measurement.budget.profile_s, length, rate=rate
-            )
-        measurement.display.phase(measurement.number, session, "reading the profile")
-        measurement.rest()
+            rate = facts.rate if session.cell.regime == "latency" else 0.0
+            yield from session.run_blocks("profile", blocks, session.budget.profile_s, length, rate=rate)
+        session.display.phase(session.measured.number, session.number, "reading the profile")
+        session.rest()
         compiled = java.perf_map(agent.pid) if agent.compiles else None
         try:
             with recording.text(ends).open(errors="replace") as text:
@@ -79,30 +76,30 @@ def phase(
                     by_slice(perf_text.read(text), windows, ends, recording.period_ns, kernel=perf.sees_kernel())
                 )
         except (RunError, OSError) as error:
-            _warn(measurement, str(error))
+            _warn(session, str(error))
             return
         finally:
             if compiled is not None:
                 compiled.unlink(missing_ok=True)
         for each in slices:
-            measurement.record.append_profile(each)
+            session.measured.record.append_profile(each)
 
 
 @contextlib.contextmanager
-def sampled_by(measurement: CellMeasurement, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
+def sampled_by(session: Session, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
     """Replace both arms' samplers by what `made` makes of them."""
-    usual = measurement.samplers
-    measurement.samplers = {arm: made(each) for arm, each in usual.items()}
+    usual = session.samplers
+    session.samplers = {arm: made(each) for arm, each in usual.items()}
     try:
         yield
     finally:
-        measurement.samplers = usual
+        session.samplers = usual
 
 
-def _warn(measurement: CellMeasurement, reason: str) -> None:
-    if all(each.code != CODE for each in measurement.facts.warnings):
-        measurement.display.say(f"{LOST}{reason}")
-    warn(measurement.facts, CODE, [Warning_(CODE, f"{LOST}{reason}")])
+def _warn(session: Session, reason: str) -> None:
+    if all(each.code != CODE for each in session.facts.warnings):
+        session.display.say(f"{LOST}{reason}")
+    warn(session.facts, CODE, [Warning_(CODE, f"{LOST}{reason}")])
 
 
 def processes(pair: ServerPair, agent: LoadClient) -> dict[int, End]:
@@ -133,14 +130,14 @@ class Profiled:
         self,
         sampler: SliceSampler,
         recording: perf.Recording,
-        measurement: CellMeasurement,
+        session: Session,
         windows: list[Window],
         found: Callable[[], None],
     ) -> None:
         """`found`: called before each slice, to find processes that were started since the last."""
         self._sampler = sampler
         self._recording = recording
-        self._measurement = measurement
+        self._session = session
         self._windows = windows
         self._found = found
 
@@ -150,12 +147,13 @@ class Profiled:
 
     def begin(self) -> None:
         self._sampler.begin()
-        if self._measurement.draft.position:
-            self._windows.append(Window(self._measurement.draft, time.monotonic_ns()))
+        draft = self._session.draft
+        if draft is not None and draft.position:
+            self._windows.append(Window(draft, time.monotonic_ns()))
             self._recording.on()
 
     def stop(self) -> None:
-        if self._measurement.draft.position:
+        if self._session.draft is not None and self._session.draft.position:
             self._recording.off()
             self._windows[-1].ended_ns = time.monotonic_ns()
         self._sampler.stop()

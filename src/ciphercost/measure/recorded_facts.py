@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ciphercost.host import aes, idle, tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
@@ -26,6 +27,7 @@ from ciphercost.provision import cache
 if TYPE_CHECKING:
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
+    from ciphercost.load.agent_messages import HelloAnswer
     from ciphercost.load.load_client import LoadClient
     from ciphercost.provision.prepared_cell import PreparedCell
     from ciphercost.provision.server_pair import ServerPair
@@ -35,9 +37,9 @@ SECRET_FIELDS = frozenset({"password", "key", "tls_certificate", "headers"})
 """Fields reported only as set or none: secrets, and the file of a client certificate."""
 
 
-def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
+def config_diff(connect: Mapping[Arm, Connection]) -> list[str]:
     """How the arms' connections differ, without secrets. Pure."""
-    plain, encrypted = connect["plain"], connect["encrypted"]
+    plain, encrypted = connect["plain"].given(), connect["encrypted"].given()
     lines = []
     for field in sorted({*plain, *encrypted}):
         if plain.get(field) == encrypted.get(field):
@@ -157,10 +159,10 @@ def describe_version(facts: CellFacts, version: str) -> None:
     facts.version = version if facts.source == "running" else facts.version or version
 
 
-def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
+def describe_agent(facts: CellFacts, hello: HelloAnswer) -> None:
     """Warn about a mask in the user's own environment: it reaches server and agent too."""
-    asked = facts.spec.cpu_crypto == "off" or not hello["tls_library"]
-    if asked or hello["aes"] or "aes" not in aes.cpu_flags():
+    asked = facts.spec.cpu_crypto == "off" or not hello.tls_library
+    if asked or hello.aes or "aes" not in aes.cpu_flags():
         return
     hidden = Warning_(
         "aes-hidden",
@@ -200,7 +202,7 @@ def describe_rows(facts: CellFacts, found: Verdict) -> None:
         warn(facts, "values-vary", [Warning_("values-vary", found.note)])
 
 
-def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, Any]) -> None:
+def describe_session(facts: CellFacts, pair: ServerPair, connected: Connected | None) -> None:
     """Record what a session's server pair negotiated and where it runs."""
     facts.config_diff = config_diff(pair.connect)
     facts.encryption = client_witness.negotiated(connected)
@@ -209,17 +211,17 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, An
     if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
         warning = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
         warn(facts, UNVERIFIED, [warning])
-    if (level := pair.connect["encrypted"].get("tls_security_level")) is not None:
+    if (level := pair.connect["encrypted"].tls_security_level) is not None:
         warning = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
         warn(facts, LOWERED, [warning])
     if pair.server is not None and pair.server.library:
         facts.encryption["server_library"] = pair.server.library
         warn(facts, "old-openssl", old_openssl(pair.server.library))
-    if titles := dict.fromkeys(way.chain.title for way in pair.ways.values() if way.chain):
+    if titles := dict.fromkeys(way.chain.title for way in pair.ways.values()):
         facts.encryption["hop"] = ", ".join(titles)
     if "encrypted" in pair.ways and (own := pair.ways["encrypted"].own_tls):
         facts.encryption["implementation"] = own
-    facts.keeps_connections = not any(fields.get("per_request") for fields in pair.connect.values())
+    facts.keeps_connections = not any(each.per_request for each in pair.connect.values())
     facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 
@@ -257,7 +259,7 @@ def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> N
     sealing = pair.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
     if sealing.codec.client_side:
-        facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
+        facts.encryption["client_library"] = agent.hello.tls_library
     if facts.stored or facts.findings:
         return
     facts.findings = column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
@@ -329,20 +331,20 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
         facts.openings += [Opening(session, arm, seconds) for arm, seconds in pair.openings.items()]
 
 
-def opened(facts: CellFacts, session: int, pair: ServerPair, arm: Arm, agent: LoadClient) -> dict[str, Any]:
-    """Open an arm's connections for the load, and return the agent's answer with `per_request`.
+def opened(facts: CellFacts, session: int, pair: ServerPair, arm: Arm, agent: LoadClient) -> Connected:
+    """Open an arm's connections for the load, and return the agent's answer.
 
     Of an embedded database at rest, records how long it takes to open, once per arm and session: its file, and what its key is derived from.
     That is the controller's time for the agent's answer, divided by the number of connections.
     """
-    fields = pair.connect[arm]
+    connection = pair.connect[arm]
     began = time.monotonic()
-    answer: dict[str, Any] = agent.connect(arm, **fields)
-    seconds = (time.monotonic() - began) / int(str(fields.get("connections", 1)))
+    answer = agent.connect(arm, connection)
+    seconds = (time.monotonic() - began) / connection.connections
     known = any((each.session, each.arm) == (session, arm) for each in facts.openings)
     if pair.embedded and pair.rest is not None and not known:
         facts.openings = [*facts.openings, Opening(session, arm, seconds)]
-    return answer | {"per_request": fields.get("per_request", False)}
+    return answer
 
 
 def settings_in_force(rows: list[list[str | None]], look: ArmAtRest) -> dict[str, str]:

@@ -24,9 +24,9 @@ from ciphercost.host.relay import Relay, moved
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import options
 from ciphercost.load.plaintext_guard import encrypted_first
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import ARMS, CellSpec
-from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.prepared_cell import PreparedCell
@@ -62,14 +62,14 @@ def measure(bench: PreparedCell, pair: ServerPair, agent: Agent) -> tuple[dict[s
     statements: dict[str, Counts] = {}
     traffic: dict[str, Counts] = {}
     for arm in encrypted_first(pair.connect):
-        fields = alone(pair.connect[arm])
-        traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
+        connection = pair.connect[arm].alone
+        traffic[arm], few, operations = through_a_relay(agent, connection, together(bench.cell))
         if bench.cell.url or bench.engine.driver not in LOGS:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
-            control.connect("control", **single(pair.direct[arm]))
+            control.connect("control", pair.direct[arm].single)
             log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
-            counted = log.counted(agent, fields, few, operations, EncryptsConnections.of(bench.engine).tls_witness)
+            counted = log.counted(agent, connection, few, operations, EncryptsConnections.of(bench.engine).tls_witness)
         statements[arm] = counted
     return statements, traffic
 
@@ -85,16 +85,11 @@ def together(cell: CellSpec) -> int:
     return batch if commit == options.END else math.lcm(batch, int(commit))
 
 
-def alone(fields: Mapping[str, object]) -> dict[str, object]:
-    """An arm's fields for a single client that opens its connections as the load does."""
-    return {**fields, "connections": 1, "threads": 1}
-
-
-def through_a_relay(agent: Agent, fields: Mapping[str, object], lot: int = 1) -> tuple[Counts, int, int]:
+def through_a_relay(agent: Agent, connection: Connection, lot: int = 1) -> tuple[Counts, int, int]:
     """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have."""
     few = math.ceil(FEW / lot) * lot
-    with Relay(str(fields["host"]), int(str(fields["port"]))) as relay:
-        agent.connect(ARM, **moved(fields, "127.0.0.1", relay.port))
+    with Relay(*connection.address) as relay:
+        agent.connect(ARM, moved(connection, "127.0.0.1", relay.port))
         began = time.monotonic()
         _operate(agent, few)
         each = (time.monotonic() - began) / few
@@ -152,11 +147,11 @@ class Log(ABC):
         self.logs = logs
         self.name = name
 
-    def counted(self, agent: Agent, fields: Mapping[str, object], few: int, operations: int, witness: str) -> Counts:
+    def counted(self, agent: Agent, connection: Connection, few: int, operations: int, witness: str) -> Counts:
         """How many statements of each kind an operation sends."""
         self.prepare()
         try:
-            agent.connect(ARM, **fields)
+            agent.connect(ARM, connection)
             _operate(agent, few)  # prepares the statements that are kept
             less, more = (
                 self.of(functools.partial(_operate, agent, count), witness) for count in (few, few + operations)

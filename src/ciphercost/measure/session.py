@@ -9,7 +9,7 @@ counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -18,19 +18,15 @@ from ciphercost.host import unused_memory
 from ciphercost.host.idle import CpuIdlePolling
 from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
 from ciphercost.measure import limits, load_witness, new_estimate, search
+from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.pilot import Pilot, log_rate
-from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
-from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import WarmUp
 from ciphercost.model.errors import AgentError, LoadStopped, RunError
-from ciphercost.model.facts import CellFacts
-from ciphercost.model.result import Warning_
-from ciphercost.model.run_directory import Record
 from ciphercost.model.slices import AGENTS, TIMEOUT, AgentSlice, Block, SliceRecord
-from ciphercost.model.spec import ARMS, COUNTED, OPEN_LOOP, SEARCHING, Arm, CellSpec, Phase, Spec
-from ciphercost.plan import latency_objective, schedule
+from ciphercost.model.spec import ARMS, COUNTED, OPEN_LOOP, SEARCHING, Arm, CellSpec, Phase
+from ciphercost.plan import schedule
 from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
@@ -53,8 +49,6 @@ MAX_FAILURES, MAX_MISTIMED = 3, 20
 """Number of slices in a row that may fail before the cell is abandoned; and of those that many agents did not count together, which
 says nothing about the server.
 """
-MAX_REPEATS = 2
-"""Number of sessions that are repeated with longer slices; after that the report warns."""
 
 
 def _cost(asked: float, began: float) -> float:
@@ -63,84 +57,50 @@ def _cost(asked: float, began: float) -> float:
     return took if took > OVERRUN * asked else asked
 
 
-class CellMeasurement:
-    """Makes the load of one cell. One instance lives through all sessions of the cell."""
+class Session:
+    """Makes the load of one session of one cell, over connections that are proven."""
 
     def __init__(
         self,
         number: int,
-        spec: Spec,
-        facts: CellFacts,
-        seed: int,
-        record: Record,
-        display: Display,
-        stopping: Start,
-    ) -> None:
-        self.number = number
-        self.spec = spec
-        self.facts = facts
-        self.seed = seed
-        self.record = record
-        self.display = display
-        self.estimator = stopping((), bool(spec.precision), facts.spec.objective)
-        self._stopping = stopping
-        self.budget = schedule.budget(spec, facts.spec)
-        self._objective = latency_objective.of(facts.spec)
-        self._began = time.monotonic()
-        self._failures = self._mistimed = 0
-        self._last_answer = 0.0
-        self._warm_for = 0
-        """Slices in a row without heavy compiling."""
-        self._pair: ServerPair
-        self._agent: LoadClient
-        self.samplers: dict[Arm, SliceSampler]
-        self._pause: Pause
-        self._awake: CpuIdlePolling
-        self._arms: tuple[Arm, Arm]
-        """The arms in this session's order."""
-        self.draft: SliceRecord
-        """The slice that is being measured."""
-        self._seen: load_witness.Seen
-        """What this session's load shows about encryption."""
-
-    @property
-    def cell(self) -> CellSpec:
-        return self.facts.spec
-
-    def begin(
-        self,
-        number: int,
+        measured: CellMeasurement,
         pair: ServerPair,
         agent: LoadClient,
         samplers: dict[Arm, SliceSampler],
         open_arms: Callable[[], None],
         pause: Pause,
         awake: CpuIdlePolling,
-    ) -> tuple[Iterator[None], ...]:
-        """A session's phases, in order. Run each to its end; it pauses after every block, so that cells can alternate.
-
-        `open_arms` connects both arms and checks that they are what was proven; `pause` stops the server of the other arm;
-        `awake` keeps cores from halting. A phase raises RunError if it can't continue, NoSteadyState if there is no
-        level to measure at.
+    ) -> None:
+        """`open_arms` connects both arms and checks that they are what was proven; `pause` stops the server of the other arm;
+        `awake` keeps cores from halting.
         """
-        self._pair, self._agent, self.samplers, self._open_arms = pair, agent, samplers, open_arms
+        self.number = number
+        self.measured = measured
+        self.facts, self.budget, self.display = measured.facts, measured.budget, measured.display
+        self.samplers = samplers
+        self._pair, self._agent, self._open_arms = pair, agent, open_arms
         self._pause, self._awake = pause, awake
-        self._arms = schedule.arms(self.seed, self.number, number)
+        self._arms = schedule.arms(measured.seed, measured.number, number)
+        """The arms in this session's order."""
+        self._seen = load_witness.Seen()
+        """What this session's load shows about encryption."""
         self._last_answer = 0.0
         self._warm_for = 0
-        self._seen = load_witness.Seen()
-        blocks = schedule.blocks(self.seed, self.number, number)
-        phases = self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
-        return *phases, self._search(number, blocks)
+        """Slices in a row without heavy compiling."""
+        self.draft: SliceRecord | None = None
+        """The slice that is being measured. None: there was none yet."""
 
-    def recall(self, slices: Iterable[SliceRecord]) -> None:
-        """Take over what an interrupted run has recorded of this cell."""
-        self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision), self.cell.objective)
-        ended = 0.0
-        for each in slices:
-            self.estimator.add(each)
-            ended = max(ended, each.started + each.length)
-        self._began = time.monotonic() - ended
+    def phases(self) -> tuple[Iterator[None], ...]:
+        """The session's phases, in order. Run each to its end; it pauses after every block, so that cells can alternate.
+
+        A phase raises RunError if it can't continue, NoSteadyState if there is no level to measure at.
+        """
+        blocks = schedule.blocks(self.measured.seed, self.measured.number, self.number)
+        return self._settle(), self._capacity(blocks), self._latency(blocks), self._search(blocks)
+
+    @property
+    def cell(self) -> CellSpec:
+        return self.facts.spec
 
     def pause(self) -> None:
         """Another cell runs now: the time until the next slice does not count as the controller's."""
@@ -155,183 +115,148 @@ class CellMeasurement:
         """Stop both servers of this cell until its next turn."""
         self._pause.none()
 
-    def precise_enough(self) -> bool:
-        """Whether the cell is precise enough. Stopping depends on precision, never on significance."""
-        if not self.spec.precision or self.cell.regime == "latency":
-            return False
-        return self.estimator.precise(self.spec.precision, self.spec.mode)
-
-    def must_repeat(self, session: int) -> bool:
-        """Whether carry-over between the arms was detected in this session (λ ≠ 0). Then the slice length doubles and
-        the session is repeated.
-
-        Quick mode has one session and a minute: there the report warns instead.
-        """
-        if (
-            self.spec.mode == "quick"
-            or len(self.facts.void_sessions) >= MAX_REPEATS
-            or self.spec.slice_seconds
-            or not self.estimator.carries_over(session)
-        ):
-            return False
-        longer = min(2 * self.facts.slice_seconds, schedule.CANDIDATES[-1])
-        if longer <= self.facts.slice_seconds:
-            return False
-        self.facts.slice_seconds = longer
-        self.facts.void_sessions = [*self.facts.void_sessions, session]
-        self.estimator.void(session)
-        self.record.save_facts()
-        return True
-
     # ── phases ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _settle(self, session: int) -> Iterator[None]:
+    def _settle(self) -> Iterator[None]:
         """Pilot, if there was none yet, and warm-up."""
-        self._compile(session)
+        self._compile()
         if not self.facts.slice_seconds:
-            self.facts.slice_seconds = self._pilot(session)
-            self.record.save_facts()
-            new_estimate.say(self.display, self.number, self.facts, self.budget)
+            self.facts.slice_seconds = self._pilot()
+            self.measured.record.save_facts()
+            new_estimate.say(self.display, self.measured.number, self.facts, self.budget)
             yield
-        self._warm_up(session)
+        self._warm_up()
         self._pair.by_arm["encrypted"].handshakes()  # discard these: they only collect tickets for resumption
         yield
 
-    def _compile(self, session: int) -> None:
+    def _compile(self) -> None:
         """Load both arms until an agent that compiles, and is new in each session, has finished compiling. What follows
         then sees the state that will be measured.
         """
         if not self._agent.compiles:
             return
-        self.display.phase(self.number, session, "warm-up")
+        self.display.phase(self.measured.number, self.number, "warm-up")
         limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
         spent, step = 0.0, 0
         while spent < limit and self._warm_for < COMPILED_SLICES:
-            _, cost = self._uncounted(session, "warmup", step, self._arms[step % 2], COMPILE_SLICE)
+            _, cost = self._uncounted("warmup", step, self._arms[step % 2], COMPILE_SLICE)
             spent, step = spent + cost, step + 1
 
-    def _pilot(self, session: int) -> float:
+    def _pilot(self) -> float:
         """Record both arms in short slices and choose the slice length from that."""
-        if self.spec.slice_seconds:
-            return self.spec.slice_seconds
-        self.display.phase(self.number, session, "pilot")
+        if self.measured.spec.slice_seconds:
+            return self.measured.spec.slice_seconds
+        self.display.phase(self.measured.number, self.number, "pilot")
         seen, spent, step = Pilot(), 0.0, 0
         length = limits.length(self.cell, PILOT_SLICE)
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
-            answer, cost = self._uncounted(session, "pilot", step, arm, length)
+            answer, cost = self._uncounted("pilot", step, arm, length)
             if answer is not None:
                 seen.took[arm].append((answer, cost))
             spent, step = spent + cost, step + 1
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
-        slowest = None if self.cell.max_rate else self.estimator.slowest_operation
+        slowest = None if self.cell.max_rate else self.measured.estimator.slowest_operation
         return seen.slice_length(length, self.budget, self.facts.clients, slowest)
 
-    def _warm_up(self, session: int) -> None:
+    def _warm_up(self) -> None:
         """Alternate the arms until both have reached a steady level."""
-        self.display.phase(self.number, session, "warm-up")
+        self.display.phase(self.measured.number, self.number, "warm-up")
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate)), 0.0, 0
         length = limits.length(self.cell, max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
         ended = False
         while not ended:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
-                answer, cost = self._uncounted(session, "warmup", 2 * step, arm, length)
+                answer, cost = self._uncounted("warmup", 2 * step, arm, length)
                 if answer is not None:
                     seen.rates[arm].append(log_rate(answer))
                 spent += cost
             step += 1
             ended, warning = seen.ended(spent, step, warm=not self._agent.compiles or self._warm_for >= COMPILED_SLICES)
             if warning is not None:
-                self._warn(warning)
+                self.measured.warn(warning)
 
-    def _warn(self, warning: Warning_) -> None:
-        if all(each.code != warning.code for each in self.facts.warnings):
-            self.facts.warnings = [*self.facts.warnings, warning]
-
-    def _uncounted(
-        self, session: int, phase: Phase, position: int, arm: Arm, length: float
-    ) -> tuple[AgentSlice | None, float]:
+    def _uncounted(self, phase: Phase, position: int, arm: Arm, length: float) -> tuple[AgentSlice | None, float]:
         """Run one slice of pilot or warm-up. Returns the answer, None if it failed, and the time it took, as `_cost` counts
         it.
         """
         began = time.monotonic()
-        answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
+        answer = self._slice(phase, 0, "", position, arm, length, discard=0.0)
         return answer, _cost(length, began)
 
-    def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+    def _capacity(self, blocks: Iterator[Block]) -> Iterator[None]:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
-        yield from self.run_blocks(
-            session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
-        )
+        yield from self.run_blocks("capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0)
         load_witness.check_sealed(self._pair, self._seen)
         load_witness.check_early(self.facts, self._seen)
 
     def run_blocks(
-        self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
+        self, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> Iterator[None]:
         spent, done = 0.0, 0
         unused_memory.settle()
         if phase == "capacity":
-            self.estimator.expect(session, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
+            self.measured.estimator.expect(self.number, int(seconds / (schedule.SLICES_A_BLOCK * length)) + 1)
         usual = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
-        least = schedule.profile_blocks(self.spec.mode) if phase == "profile" else usual
+        least = schedule.profile_blocks(self.measured.spec.mode) if phase == "profile" else usual
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
-            spent += self._block(session, phase, next(blocks), length, dict.fromkeys(ARMS, rate))
+            spent += self._block(phase, next(blocks), length, dict.fromkeys(ARMS, rate))
             done += 1
             if phase == "capacity":
-                self.display.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
-                if self.spec.mode == "quick" and self.precise_enough():
+                self.display.interval(
+                    self.measured.number, partial(self.measured.estimator.throughput_interval, self.measured.spec.mode)
+                )
+                if self.measured.spec.mode == "quick" and self.measured.precise_enough():
                     return
             yield
 
-    def _block(self, session: int, phase: Phase, block: Block, length: float, rates: Mapping[Arm, float]) -> float:
+    def _block(self, phase: Phase, block: Block, length: float, rates: Mapping[Arm, float]) -> float:
         """Run a lead-in and four slices, each arm at its own rate (0: closed loop). Returns the seconds that count as spent."""
         spent = 0.0
-        self.display.phase(self.number, session, phase)
+        self.display.phase(self.measured.number, self.number, phase)
         for position, arm in enumerate(block.arms):
             if position == 1:
                 for sampler in set(self.samplers.values()):
                     sampler.refresh(every=REFRESH)
             asked = schedule.lead_in_seconds(length) if position == 0 else length
             began = time.monotonic()
-            self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rates[arm])
+            self._slice(phase, block.number, block.order, position, arm, asked, rate=rates[arm])
             spent += _cost(asked, began)
         load_witness.count_handshakes(self.facts, self._pair)
         unused_memory.give_back()
         return spent
 
-    def _search(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+    def _search(self, blocks: Iterator[Block]) -> Iterator[None]:
         """Open loop at several rates: find each arm's highest rate that keeps the cell's objective."""
-        if self._objective is None:
+        if self.measured.objective is None:
             return
-        steps = search.Steps(self._objective, self.budget, self.facts.slice_seconds)
+        steps = search.Steps(self.measured.objective, self.budget, self.facts.slice_seconds)
         unused_memory.settle()
-        while (step := steps.next(self.estimator, session)) is not None:
-            steps.spent += self._block(session, step.phase, next(blocks), step.length, step.rates)
+        while (step := steps.next(self.measured.estimator, self.number)) is not None:
+            steps.spent += self._block(step.phase, next(blocks), step.length, step.rates)
             yield
 
-    def _latency(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+    def _latency(self, blocks: Iterator[Block]) -> Iterator[None]:
         """Open loop: one fixed rate for both arms, each request timed from its scheduled start."""
         if not self.budget.latency_s:
             return
         if not self.facts.rate:
             pilot = self.facts.capacity.get("pilot_per_s", 0.0)
-            rate = self.estimator.open_loop_rate(pilot, clients=self.facts.clients, think_s=self.facts.think_s)
+            rate = self.measured.estimator.open_loop_rate(pilot, clients=self.facts.clients, think_s=self.facts.think_s)
             slower = min(pilot, self.facts.capacity.get("pilot_encrypted_per_s", pilot))
             rate = limits.open_loop_rate(self.cell, rate, slower)
             self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
-            self.record.save_facts()
+            self.measured.record.save_facts()
         if self.facts.rate > 0:
             length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            yield from self.run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+            yield from self.run_blocks("latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _slice(
         self,
-        session: int,
         phase: Phase,
         block: int,
         order: str,
@@ -342,22 +267,25 @@ class CellMeasurement:
         rate: float = 0.0,
         discard: float = schedule.DISCARD,
     ) -> AgentSlice | None:
-        began = time.monotonic()
         rate = limits.rate(self.cell, rate)
         draft = self.draft = SliceRecord(
-            cell=self.number,
-            session=session,
+            cell=self.measured.number,
+            session=self.number,
             phase=phase,
             block=block,
             order=order,
             position=position,
             arm=arm,
-            started=round(began - self._began, 6),
+            started=round(self.measured.elapsed, 6),
             length=length,
             rate=rate,
         )
         seed = schedule.slice_seed(
-            self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
+            self.measured.seed,
+            self.measured.number,
+            self.number,
+            block,
+            position + (1000 if phase in ("pilot", "warmup") else 0),
         )
         self._pair.watch.arm = arm
         self._pause.only(arm)
@@ -365,7 +293,7 @@ class CellMeasurement:
         sampler = self.samplers[arm]
         sent = time.monotonic()
         if self._last_answer:
-            self.record.facts.idle_seconds += sent - self._last_answer
+            self.measured.record.facts.idle_seconds += sent - self._last_answer
         try:
             answer = self._agent.slice(
                 arm,
@@ -383,14 +311,14 @@ class CellMeasurement:
             self._fail(msgspec.structs.replace(draft, marks=marks), str(error), lost=lost, mistimed=mistimed)
             return None
         self._last_answer = time.monotonic()
-        self.record.facts.load_seconds += self._last_answer - sent
+        self.measured.record.facts.load_seconds += self._last_answer - sent
         counters = sampler.end(*self._agent.own_cpu(answer))
         self._warm_for = self._warm_for + 1 if answer.jit_ms / 1e3 <= JAVA * answer.seconds else 0
         if answer.errors and not answer.operations:
             self._check_limits(msgspec.structs.replace(draft, agent=answer, error=answer.first_error))
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
-        self._failures = self._mistimed = 0
+        self.measured.failures = self.measured.mistimed = 0
         self._seen.add(arm, answer)
         record = msgspec.structs.replace(
             draft,
@@ -400,20 +328,20 @@ class CellMeasurement:
             marks=slice_marks(answer, counters, self._pair, self._agent.machines),
         )
         self._check_limits(record)
-        self.record.append(record)
-        self.estimator.add(record)
+        self.measured.record.append(record)
+        self.measured.estimator.add(record)
         counted = position > 0 and phase in COUNTED
         speed = answer.done / answer.seconds if answer.seconds else 0.0
-        self.display.slice(self.number, length, speed, arm, record.marks if counted else None)
+        self.display.slice(self.measured.number, length, speed, arm, record.marks if counted else None)
         return answer
 
     def _check_limits(self, record: SliceRecord) -> None:
         """Raises LoadStopped if the slice passed a limit of the cell; the slice is then the cell's last."""
         try:
             if record.agent is not None:
-                limits.check(self.cell, record.arm, record.agent, partial(self.estimator.slice_p99, record))
+                limits.check(self.cell, record.arm, record.agent, partial(self.measured.estimator.slice_p99, record))
         except LoadStopped:
-            self.record.append(record)
+            self.measured.record.append(record)
             raise
 
     def _polling(self, phase: Phase) -> set[int]:
@@ -434,14 +362,14 @@ class CellMeasurement:
         the next slice may be in time.
         """
         record = msgspec.structs.replace(draft, error=reason or "no operation finished")
-        self.record.append(record)
-        self.estimator.add(record)
-        self._failures += not (lost or mistimed)
-        self._mistimed += mistimed
+        self.measured.record.append(record)
+        self.measured.estimator.add(record)
+        self.measured.failures += not (lost or mistimed)
+        self.measured.mistimed += mistimed
         self._last_answer = time.monotonic()
         self._pair.watch.check()
         fatal = draft.phase == "pilot" and not mistimed
-        if not lost and (fatal or self._failures >= MAX_FAILURES or self._mistimed >= MAX_MISTIMED):
+        if not lost and (fatal or self.measured.failures >= MAX_FAILURES or self.measured.mistimed >= MAX_MISTIMED):
             raise RunError(f"{draft.arm} arm: {record.error}")
         if mistimed:
             return

@@ -6,10 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ciphercost.engines._web.answer import Answer, asked
-from ciphercost.load.headers import fields_with, named
+from ciphercost.load.headers import named, with_headers
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.result import Warning_
-from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient
@@ -26,11 +26,11 @@ def compressed(bench: PreparedCell, pair: ServerPair, agent: LoadClient) -> list
 
     `agent`: the one on this machine.
     """
-    fields = single(pair.connect["encrypted"])
-    if not (bench.engine.foreign and bench.engine.language == "http") or named("accept-encoding", fields):
+    connection = pair.connect["encrypted"].single
+    if not (bench.engine.foreign and bench.engine.language == "http") or named("accept-encoding", connection):
         return []
     with contextlib.suppress(AgentError):
-        usual, browser = _answer(agent, fields), _answer(agent, fields_with(fields, BROWSER))
+        usual, browser = _answer(agent, connection), _answer(agent, with_headers(connection, BROWSER))
         if usual.succeeded and browser.succeeded and browser.encoding and not usual.encoding:
             text = (
                 f"a browser gets this page compressed ({browser.encoding}, {browser.length:,} instead of {usual.length:,} bytes), but the load "
@@ -40,8 +40,8 @@ def compressed(bench: PreparedCell, pair: ServerPair, agent: LoadClient) -> list
     return []
 
 
-def _answer(agent: LoadClient, fields: dict[str, object]) -> Answer:
-    agent.connect(ARM, **fields)
+def _answer(agent: LoadClient, connection: Connection) -> Answer:
+    agent.connect(ARM, connection)
     try:
         return asked(agent, ARM, "GET")
     finally:

@@ -20,6 +20,7 @@ from ciphercost import hops
 from ciphercost.hops import Hop
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.model.cipher_work import CipherWork
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.registry import Registry
 from ciphercost.model.slices import Witness
@@ -156,8 +157,8 @@ class Mechanism(ABC):
         return {}
 
     @abstractmethod
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
-        """Return the agent's `connect` fields that this arm adds to the server's own."""
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:
+        """Return what this arm adds to a connection to the server."""
 
 
 LAYERS: tuple[Layer, ...] = ("transit", "rest", "column", "control")

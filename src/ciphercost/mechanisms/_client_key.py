@@ -35,4 +35,4 @@ def none_opens(tried: Mapping[str, tuple[bool, str]]) -> tuple[bool, str]:
 def openssl_of(look: ArmAtRest) -> aes.Capabilities:
     """What OpenSSL within the agent uses of the CPU: it obeys the mask of the agent's environment."""
     able = aes.openssl_capabilities()
-    return able if look.agent.hello.get("aes") else aes.Capabilities(able.cpu, able.cpu)
+    return able if look.agent.hello.aes else aes.Capabilities(able.cpu, able.cpu)

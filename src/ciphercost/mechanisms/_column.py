@@ -22,6 +22,7 @@ from ciphercost.host import run_ownership
 from ciphercost.load import redact
 from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.model.connection import Changes
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm
 
@@ -56,7 +57,7 @@ class Columns(Mechanism):
     workload = "search"
     """Workload with secret values to use if the given one has none."""
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """Connect both arms in the same way, unencrypted."""
         return engine.plaintext_fields()
 

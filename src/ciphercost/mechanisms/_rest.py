@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ from ciphercost.host import deadlines
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.cipher_work import CipherWork, Stream
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.slices import Finding, Witness
 from ciphercost.model.spec import Arm
 
@@ -62,8 +63,8 @@ class ArmAtRest(msgspec.Struct, frozen=True):
     agent: LoadClient
     name: str
     """Name of the agent's arm that is connected to this server, with one connection."""
-    connect: Mapping[str, Any]
-    """Fields that it is connected with."""
+    connect: Connection
+    """How it is connected."""
 
     def query(self, sql: str) -> list[list[str | None]]:
         """Return the rows of one statement on this arm; it may take as long as encrypting all data.
@@ -88,7 +89,7 @@ class AtRest(Mechanism):
     key_states: tuple[KeyState, ...] = ()
     """States that `key_taken` can produce."""
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """Connect both arms in the same way, unencrypted."""
         return engine.plaintext_fields()
 

@@ -13,6 +13,7 @@ from ciphercost.engines import Engine
 from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms import _firebird
 from ciphercost.mechanisms._column import BLOCK, IV, Columns
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Arm
 
@@ -54,15 +55,15 @@ class Aes(Columns):
         kinds: dict[str, type[_MySql | _Firebird]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
         return kinds[engine.name](self.mode, key, iv, random=random)
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:
         """Set the mode in both arms' sessions: MySQL reads it from a variable, MariaDB if a statement names none."""
-        fields = super().connection(engine, arm, factors, secrets)
+        changes = super().connection(engine, arm, factors, secrets)
         mode = f"SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
         if engine.name == "mysql":
-            fields["setup"] = f"SET {mode}"
+            changes["setup"] = f"SET {mode}"
         elif engine.name == "mariadb":
-            fields["setup"] = f"SET /*M!110200 {mode}, */ @ciphercost = 0"
-        return fields
+            changes["setup"] = f"SET /*M!110200 {mode}, */ @ciphercost = 0"
+        return changes
 
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         own_iv = factors.get("iv") == "random" and self.mode not in CHAINED

@@ -8,6 +8,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.load.units import share
 from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Arm
 
@@ -30,7 +31,7 @@ class Busy(Mechanism):
             raise UsageError(f"--set effect={known['effect']}: must be below 100%")
         return known
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         effect = share(factors["effect"]) if arm == "encrypted" else 0.0
         return {"busy_ns": round(BASE_NS * (1 + effect))}
 

@@ -16,6 +16,7 @@ from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.cipher_work import CipherWork, Stream
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
@@ -44,7 +45,7 @@ class DuckDbEncryption(AtRest):
         ),
     )
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """The key is random (64 hexadecimal digits), the same for the whole run, and lies in `secrets`. DuckDB derives its key of
         256 bits from them.
         """
@@ -77,13 +78,16 @@ class DuckDbEncryption(AtRest):
 
     def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
-        given = reveal(look.connect.get("key"))
-        tried = {"without a key": _opens(look, key=None), "with another key": _opens(look, key=Secret(another(given)))}
+        given = reveal(look.connect.key)
+        tried = {
+            "without a key": _opens(look, {"key": None, "cipher": None}),
+            "with another key": _opens(look, {"key": Secret(another(given))}),
+        }
         return none_opens(tried)
 
     def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the file's header."""
-        path = Path(str(look.connect["path"]))
+        path = Path(look.connect.path or "")
         try:
             with path.open("rb") as file:
                 header = file.read(64)
@@ -96,7 +100,7 @@ class DuckDbEncryption(AtRest):
         if look.arm == "plain":
             return {}
         able = openssl_of(look)
-        library = openssl_inside(Path(str(look.connect["extension"])))
+        library = openssl_inside(Path(look.connect.extension or ""))
         found = {"implementation": f"{library} in DuckDB's extension httpfs, {able.words()}"}
         if warning := able.warning():
             found["warning"] = warning
@@ -120,20 +124,17 @@ def openssl_inside(extension: Path) -> str:
 
 def _needs_httpfs(look: ArmAtRest) -> tuple[bool, str]:
     """Whether the library can't open the file with its key if httpfs is not loaded, and its words."""
-    opened, words = _opens(look, key=look.connect.get("key"), extension=None)
+    opened, words = _opens(look, {"extension": None})
     return not opened and NO_CRYPTO in words, words
 
 
-def _opens(look: ArmAtRest, **changed: object) -> tuple[bool, str]:
-    """Whether another instance of the library can open the arm's file with these fields changed (None: left out), and its words."""
-    fields = {**look.connect, **changed, "connections": 1, "threads": 1}
-    if fields["key"] is None:
-        fields["cipher"] = None
+def _opens(look: ArmAtRest, changes: Changes) -> tuple[bool, str]:
+    """Whether another instance of the library can open the arm's file with these changes, and its words."""
     name = f"opened-{look.arm}"
     try:
-        look.agent.connect(name, **{field: value for field, value in fields.items() if value is not None})
+        look.agent.connect(name, look.connect.alone | changes)
     except AgentError as error:
-        return False, str(error).partition(Path(str(look.connect["path"])).name + ": ")[2] or str(error)
+        return False, str(error).partition(Path(look.connect.path or "").name + ": ")[2] or str(error)
     look.agent.disconnect(name)
     return True, "it opens"
 

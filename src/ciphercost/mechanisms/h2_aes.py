@@ -16,6 +16,7 @@ from ciphercost.engines import Engine
 from ciphercost.engines.h2 import FILE
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
@@ -34,12 +35,12 @@ class H2Aes(AtRest):
     protects = "a stolen or copied database file; not against a process that reads the server's memory"
     key_states = ("missing", "wrong")
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:
         """The key is random (64 hexadecimal digits), the same for the whole run, and lies in `secrets`."""
-        fields = super().connection(engine, arm, factors, secrets)
+        changes = super().connection(engine, arm, factors, secrets)
         if arm == "plain" or not (key := _key(secrets / KEY_FILE)):
-            return fields
-        return {**fields, "key": Secret(key), "cipher": CIPHER}
+            return changes
+        return {**changes, "key": Secret(key), "cipher": CIPHER}
 
     def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """H2 has no statement that reports the encryption of its files, so log in as the other arm does."""
@@ -50,7 +51,7 @@ class H2Aes(AtRest):
 
     def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
         """Log in with another key, and without one."""
-        keys = {"with another key": another(reveal(look.connect.get("key"))), "without a key": ""}
+        keys = {"with another key": another(reveal(look.connect.key)), "without a key": ""}
         tried = {name: _opens(look, Secret(key)) for name, key in keys.items()}
         return none_opens(tried)
 
@@ -92,11 +93,10 @@ def judge(head: bytes, arm: Arm) -> tuple[bool, str]:
 
 def _opens(look: ArmAtRest, key: Secret) -> tuple[bool, str]:
     """Whether the database opens with this key (empty: none), and H2's words."""
-    fields = {name: value for name, value in look.connect.items() if name not in ("key", "cipher")}
     name = f"opened-{look.arm}"
-    more = {"key": key, "cipher": CIPHER} if reveal(key) else {}
+    connection = look.connect.alone | {"key": key or None, "cipher": CIPHER if key else None}
     try:
-        look.agent.connect(name, **{**fields, **more, "connections": 1, "threads": 1})
+        look.agent.connect(name, connection)
     except AgentError as error:
         return False, str(error)
     look.agent.disconnect(name)

@@ -12,6 +12,7 @@ from ciphercost import hops
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Route
 from ciphercost.mechanisms.tls import Tls, check_hop
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Arm
 
@@ -38,7 +39,7 @@ class ThroughHop(Tls):
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         return {}
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         return {"tls": "off"}
 
 

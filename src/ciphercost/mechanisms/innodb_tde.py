@@ -108,7 +108,7 @@ class InnodbTde(AtRest):
             return
         look.query("ALTER TABLESPACE mysql ENCRYPTION = 'Y'")
         look.query("ALTER TABLE sys.sys_config ENCRYPTION = 'Y'")
-        look.query(f"ALTER DATABASE {look.connect['database']} ENCRYPTION = 'Y'")
+        look.query(f"ALTER DATABASE {look.connect.database} ENCRYPTION = 'Y'")
 
     def status(self, look: ArmAtRest) -> tuple[bool, str]:
         rows = look.query("SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")
@@ -157,7 +157,7 @@ class InnodbTde(AtRest):
         size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
         data = look.volume.path / "data"
         types: Counter[int] = Counter()
-        for path in sorted((data / str(look.connect["database"])).glob("*.ibd")):
+        for path in sorted((data / (look.connect.database or "")).glob("*.ibd")):
             types.update(int.from_bytes(head[PAGE_TYPE], "big") for head in heads(path, size, 26) if any(head))
         encrypted = sum(types[each] for each in ENCRYPTED_TYPES)
         words = f"{encrypted} pages of type 15, {types[INDEX_TYPE]} of {INDEX_TYPE}"

@@ -145,7 +145,7 @@ class MariadbTde(AtRest):
         """
         size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
         encrypted = clear = 0
-        for path in sorted((look.volume.path / "data" / str(look.connect["database"])).glob("*.ibd")):
+        for path in sorted((look.volume.path / "data" / (look.connect.database or "")).glob("*.ibd")):
             for number, head in enumerate(heads(path, size, 38)):
                 if number and any(head):
                     versioned = any(head[:4])

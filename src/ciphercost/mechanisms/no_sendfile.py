@@ -13,6 +13,7 @@ from types import MappingProxyType
 from ciphercost.engines import Engine
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.mechanisms import Mechanism, tls
+from ciphercost.model.connection import Changes
 from ciphercost.model.spec import Arm
 
 
@@ -34,7 +35,7 @@ class NoSendfile(Mechanism):
         """Use the default settings of `tls`, so that both mechanisms can share a server."""
         return tls.MECHANISM.server_settings(engine, {}, secrets, address)
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         return {"tls": "off"}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Mechanism
+from ciphercost.model.connection import Changes
 from ciphercost.model.spec import Arm
 
 
@@ -19,7 +20,7 @@ class NoEncryption(Mechanism):
     def serves(self, engine: Engine) -> bool:  # noqa: ARG002
         return True
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         # Explicit: a relay then also keeps the server's name, which tells the agent whether traffic leaves the machine.
         return engine.plaintext_fields()
 

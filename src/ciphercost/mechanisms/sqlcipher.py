@@ -20,6 +20,7 @@ from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.cipher_work import CipherWork, Stream
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import Arm
@@ -81,7 +82,7 @@ class SqlCipher(AtRest):
                 raise UsageError(f"{self.name}: kdf_iter={rounds} is not a number from {FEWEST} to {MOST}")
         return found
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """The key is random (256 bits), the same for the whole run, and lies in `secrets`.
 
         Its digits serve as the passphrase.
@@ -93,7 +94,7 @@ class SqlCipher(AtRest):
         if factors["hmac"] != "off":
             hmac = f"PRAGMA cipher_use_hmac=ON;PRAGMA cipher_hmac_algorithm={HMAC[factors['hmac']]}"
         pragmas = f"PRAGMA cipher_page_size={factors['page_size']};{hmac};"
-        key: dict[str, object] = {"key": _key(secrets / KEY_FILE)}
+        key: Changes = {"key": _key(secrets / KEY_FILE)}
         if factors["kdf"] == "passphrase":
             key["passphrase"] = True
             pragmas += f"PRAGMA kdf_iter={factors['kdf_iter']};"
@@ -109,7 +110,7 @@ class SqlCipher(AtRest):
 
     def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Ask the library: the plain file opens without a key; the encrypted one doesn't, and its pages match."""
-        if look.arm == "plain" and look.connect.get("key"):
+        if look.arm == "plain" and look.connect.key:
             return False, "the plain arm has a key"
         opened, words = _opens(look, None)
         detail = f"without a key: {words}"
@@ -126,7 +127,7 @@ class SqlCipher(AtRest):
 
     def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
         """Open the file without its key, and with another. There is no server to start."""
-        given = reveal(look.connect.get("key"))
+        given = reveal(look.connect.key)
         tried = {"without a key": _opens(look, None), "with another key": _opens(look, Secret(another(given)))}
         return none_opens(tried)
 
@@ -165,7 +166,7 @@ class SqlCipher(AtRest):
     def rotate(self, look: ArmAtRest) -> tuple[str, ...]:
         """Encrypt every page again in one transaction. Nobody keeps the new key: the file is not opened again."""
         new = randomness.token_hex(32)
-        return (f"PRAGMA rekey = '{new}'" if look.connect.get("passphrase") else f"PRAGMA rekey = \"x'{new}'\"",)
+        return (f"PRAGMA rekey = '{new}'" if look.connect.passphrase else f"PRAGMA rekey = \"x'{new}'\"",)
 
     def advice(self, place: str) -> str:
         return "PRAGMA temp_store=2, which is in force in both arms here" if "etilqs_" in place else ""
@@ -247,18 +248,16 @@ def _tails(path: Path, page: int, first: int, step: int) -> Tails:
 
 
 def _file(look: ArmAtRest) -> Path:
-    return Path(str(look.connect["path"]))
+    return Path(look.connect.path or "")
 
 
 def _opens(look: ArmAtRest, key: Secret | None) -> tuple[bool, str]:
     """Whether the arm's file opens with this key, or with none; and what the library reports."""
-    fields = {name: value for name, value in look.connect.items() if name not in ("key", "passphrase", "pragmas")}
-    if key is not None:
-        fields = {**look.connect, "key": key}
-    fields |= {"connections": 1, "threads": 1}
+    without: Changes = {"key": None, "passphrase": False, "pragmas": None}
+    connection = look.connect.alone | (without if key is None else {"key": key})
     name = f"keys-{look.arm}"
     try:
-        look.agent.connect(name, **fields)
+        look.agent.connect(name, connection)
         look.agent.query(name, "SELECT count(*) FROM sqlite_master")
         look.agent.disconnect(name)
     except AgentError as error:
@@ -271,7 +270,7 @@ def _opening(look: ArmAtRest) -> float:
     took = []
     for _ in range(OPENINGS):
         began = time.monotonic()
-        look.agent.connect("opening", **{**look.connect, "connections": 1, "threads": 1})
+        look.agent.connect("opening", look.connect.alone)
         took.append(time.monotonic() - began)
         look.agent.disconnect("opening")
     return statistics.median(took)

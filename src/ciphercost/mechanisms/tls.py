@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ciphercost import hops
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
@@ -33,12 +35,13 @@ from ciphercost.host.tls_names import (
 )
 from ciphercost.mechanisms import Factor, Mechanism, Route
 from ciphercost.model.cipher_work import CipherWork
+from ciphercost.model.connection import Changes, TlsMode, TlsVersion
 from ciphercost.model.constrained_types import EARLY
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
 
-VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
+VERIFY: Mapping[str, TlsMode] = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 
 def impossible(factors: Mapping[str, str]) -> str:
@@ -234,32 +237,34 @@ class Tls(Mechanism):
         """Return the key type of the server's certificate."""
         return {"peer_key": KEYS[factors["certificate"]]} if factors.get("certificate") else {}
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """Pin only the given factors, so that none of ciphercost's defaults applies to a server you already run."""
         if arm == "plain":
             return {"tls": "off"}
         full = self.check(factors)
         factors = {name: full[name] for name in factors}
-        fields: dict[str, object] = {
+        changes: Changes = {
             "tls": VERIFY[factors.get("verify", "full")],
             "resumption": factors.get("resumption", "off") != "off",
         }
         if factors.get("resumption") == EARLY:
-            fields["early_data"] = True
+            changes["early_data"] = True
         if "version" in factors or "cipher" in factors:
-            fields["tls_min"] = fields["tls_max"] = full["version"]  # a suite belongs to one version
+            changes["tls_min"] = changes["tls_max"] = msgspec.convert(
+                full["version"], TlsVersion
+            )  # a suite belongs to one version
             if "cipher" in factors:
-                fields["tls_ciphers"] = suite(full)
+                changes["tls_ciphers"] = suite(full)
         if factors.get("group"):
-            fields["tls_groups"] = GROUPS[factors["group"]]
+            changes["tls_groups"] = GROUPS[factors["group"]]
         if (level := security_level(factors)) is not None:
-            fields["tls_security_level"] = level
+            changes["tls_security_level"] = level
         directory = _directory(secrets, factors)
         if (ca := directory / "ca.pem").exists():
-            fields["tls_ca"] = str(ca)
+            changes["tls_ca"] = str(ca)
         if factors.get("client-cert") == "on":
-            fields["tls_certificate"], fields["tls_key"] = (str(directory / name) for name in CLIENT)
-        return fields
+            changes["tls_certificate"], changes["tls_key"] = (str(directory / name) for name in CLIENT)
+        return changes
 
 
 SIMPLE = ("client-cert", "resumption", "share", "library")

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.model.connection import Changes
 from ciphercost.model.spec import Arm
 
 PLUGINS = {"chacha64": "ChaCha64", "chacha": "ChaCha", "arc4": "Arc4"}
@@ -35,7 +36,7 @@ class WireCrypt(Mechanism):
     def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
         return {"cipher": PLUGINS[factors["cipher"]]} if factors.get("cipher") else {}
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """Pin the cipher only if it is given, so that a server you already run may use any."""
         self.check(factors)
         if arm == "plain":

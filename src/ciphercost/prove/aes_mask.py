@@ -19,7 +19,6 @@ from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import Proof
 from ciphercost.plan import conditions
-from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.prepared_cell import PreparedCell
@@ -40,7 +39,7 @@ def prove(bench: PreparedCell, pair: ServerPair, agent: Agent, session: int) -> 
     """Check that the agent's AES, and under `tls` the server's, runs without the CPU's instructions. Never raises for a
     failed proof.
     """
-    passed, detail = judge_agent(bool(agent.hello["aes"]), floor_ratio(agent))
+    passed, detail = judge_agent(agent.hello.aes, floor_ratio(agent))
     proofs = [Proof(arm="encrypted", witness="client", passed=passed, detail=detail, session=session)]
     if conditions.mask_provable(bench.cell):
         try:
@@ -95,12 +94,12 @@ def transfers(bench: PreparedCell, pair: ServerPair) -> tuple[float, float, floa
     ):
         statement = script.Statement(sql=Payload.of(bench.engine).payload(ANSWER_BYTES), parameters=())
         agent.program(_program(statement))
-        ways = {"clear": single(pair.direct["plain"])}
+        ways = {"clear": pair.direct["plain"].single}
         for cipher in PROBED:
             suite = tls_names.suite({**bench.factors, "cipher": cipher})
-            ways[cipher] = single(pair.direct["encrypted"]) | {"tls_ciphers": suite}
-        for way, fields in ways.items():
-            agent.connect(way, **fields)
+            ways[cipher] = pair.direct["encrypted"].single | {"tls_ciphers": suite}
+        for way, connection in ways.items():
+            agent.connect(way, connection)
         sampler.refresh()
         spent: dict[str, list[int]] = {way: [] for way in ways}
         for _ in range(ROUNDS):

@@ -28,7 +28,7 @@ from ciphercost.mechanisms._rest import ArmAtRest, AtRest, KeyState
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Finding, Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import probe, rest_witnesses
+from ciphercost.prove import rest_witnesses
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pairs import encryption_line
 
@@ -86,11 +86,11 @@ def _arm(
 
     server = bench.start(arm, volume)
     try:
-        fields = probe.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
-        agent = bench.helper(fields)
+        connection = bench.connection(arm, dict.fromkeys(ARMS, server)).single
+        agent = bench.helper(connection)
         try:
-            agent.connect("destructive-test", **fields)
-            look = ArmAtRest(arm, bench.rest, volume, server, agent, "destructive-test", fields)
+            agent.connect("destructive-test", connection)
+            look = ArmAtRest(arm, bench.rest, volume, server, agent, "destructive-test", connection)
             if bench.program.check:
                 found.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
@@ -150,7 +150,7 @@ def _own_file(path: Path, content: bytes) -> None:
 def _spill(look: ArmAtRest, mechanism: AtRest, spill: Spill, word: str) -> canary_scan.Seen:
     """Make the server write temporary data, and scan for it while it exists."""
     name = f"spill-{look.arm}"
-    look.agent.connect(name, **look.connect)
+    look.agent.connect(name, look.connect)
 
     def seen() -> canary_scan.Seen:
         return rest_witnesses.at_rest(look, mechanism, word)
@@ -205,10 +205,10 @@ def _without_key(bench: PreparedCell, mechanism: AtRest, volume: Volume, state: 
         except (RunError, OSError) as error:
             return True, f"{words} it does not start: {_reason(str(error))}"
         with stopped(server):
-            fields = probe.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
-            with bench.helper(fields) as agent:
+            connection = bench.connection("encrypted", dict.fromkeys(ARMS, server)).single
+            with bench.helper(connection) as agent:
                 try:
-                    agent.connect("keyless", **fields)
+                    agent.connect("keyless", connection)
                     rows = agent.query("keyless", StoresData.of(bench.engine).first_canary)
                 except AgentError as error:
                     return True, f"{words} it starts, but returns no data: {error}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.load.load_client import LoadClient
 from ciphercost.mechanisms import Mechanism
+from ciphercost.model.connection import Connected
 from ciphercost.model.errors import Unproven
 from ciphercost.model.spec import Arm
-from ciphercost.prove.client_witness import CLIENT_CERTIFICATE, describe
+from ciphercost.prove.client_witness import describe
 from ciphercost.prove.session_witness import judge_sessions, server_end
 from ciphercost.provision.server_pair import ServerPair
 
@@ -22,43 +20,48 @@ def load_connections(
     pair: ServerPair,
     agent: LoadClient,
     arm: Arm,
-    answer: Mapping[str, Any],
-    proven: Mapping[str, Any],
+    answer: Connected,
+    proven: Connected | None,
 ) -> None:
     """Check that the very connections that make the load match the proof. Raises Unproven.
 
     `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open, the server
     is queried about each of them.
     """
+    per_request = pair.connect[arm].per_request
     if not mechanism.witnesses:
         return
     if "client" not in mechanism.witnesses:
-        if answer["encrypted"]:
+        if answer.encrypted:
             raise Unproven(
                 f"client witness, {arm} arm: the connection is encrypted, but only the data on disk should be"
             )
         return
-    if bool(answer["encrypted"]) != pair.legs(arm)[0]:
-        state = "encrypted" if answer["encrypted"] else "unencrypted"
+    assert proven is not None
+    if answer.encrypted != pair.legs(arm)[0]:
+        state = "encrypted" if answer.encrypted else "unencrypted"
         raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
     if pair.legs(arm)[0] and (
-        any(answer[name] != proven.get(name) for name in ("protocol", "cipher"))
+        (answer.protocol, answer.cipher) != (proven.protocol, proven.cipher)
         # A resumed session may report fewer facts about itself than the first one.
-        or any(answer.get(name) and proven.get(name) and answer[name] != proven[name] for name in ("group", "peer_key"))
+        or any(
+            now and then and now != then
+            for now, then in ((answer.group, proven.group), (answer.peer_key, proven.peer_key))
+        )
     ):
         raise Unproven(
             f"client witness, encrypted arm: the load negotiated {describe(answer)}, but the proof was for "
             f"{describe(proven)}"
         )
-    if engine.caches_logins and answer.get("per_request") and answer.get("auth") != proven.get("auth"):
+    if engine.caches_logins and per_request and answer.auth != proven.auth:
         # Where connections stay open, logins are no part of the load.
         raise Unproven(
-            f"client witness, {arm} arm: the load logs in with {answer.get('auth')}, but the proof was for "
-            f"{proven.get('auth')}: the arms would differ in more than encryption"
+            f"client witness, {arm} arm: the load logs in with {answer.auth}, but the proof was for "
+            f"{proven.auth}: the arms would differ in more than encryption"
         )
-    if mechanism.layer in ("transit", "control") and not answer.get("per_request") and "server" not in engine.mute:
+    if mechanism.layer in ("transit", "control") and not per_request and "server" not in engine.mute:
         rows = EncryptsConnections.of(engine).sessions(pair.by_arm[arm], agent, arm, everywhere=True)
-        mutual = arm == "encrypted" and CLIENT_CERTIFICATE in proven
+        mutual = arm == "encrypted" and bool(proven.client_certificate)
         passed, detail = judge_sessions(rows, *server_end(pair, arm, answer), client_certificate=mutual)
         if not passed:
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")

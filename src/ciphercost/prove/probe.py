@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ciphercost.engines import Engine
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import ArmAtRest
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
@@ -26,23 +24,23 @@ class Probe:
         self.pair = pair
         self.agent = agent
         self.session = session
-        self.connected: dict[Arm, dict[str, Any]] = {}
+        self.connected: dict[Arm, Connected] = {}
         self.ended = False
         """Whether no more witnesses run: the server kept one past its deadline, or it is your own server and nothing
         may be sent to it unencrypted.
         """
 
-    def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
-        """The agent's arm and its fields. The first caller connects it, usually the client witness."""
-        name, fields = f"prove-{arm}", single(self.pair.connect[arm])
+    def connection(self, arm: Arm) -> tuple[str, Connection]:
+        """The agent's arm and how it is connected. The first caller connects it, usually the client witness."""
+        name, connection = f"prove-{arm}", self.pair.connect[arm].single
         if arm not in self.connected:
-            self.connected[arm] = self.agent.connect(name, **fields)
-        return name, fields
+            self.connected[arm] = self.agent.connect(name, connection)
+        return name, connection
 
     def look(self, arm: Arm) -> ArmAtRest:
         """The arm as a mechanism at rest sees it."""
-        name, fields = self.connection(arm)
-        return self.pair.look(arm, self.agent, name, fields)
+        name, connection = self.connection(arm)
+        return self.pair.look(arm, self.agent, name, connection)
 
     def arm_view(self, arm: Arm) -> columns.ArmView:
         """The arm as a column mechanism sees it."""
@@ -52,8 +50,3 @@ class Probe:
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str, code: str = "") -> Proof:
         words = " ".join(detail.split())
         return Proof(arm=arm, witness=witness, passed=passed, detail=words, session=self.session, code=code)
-
-
-def single(connect: Mapping[str, object]) -> dict[str, object]:
-    """An arm's connection fields for one pooled connection. Pure."""
-    return {name: value for name, value in connect.items() if name != "per_request"} | {"connections": 1, "threads": 1}

@@ -11,7 +11,7 @@ import time
 from ciphercost.host import deadlines
 from ciphercost.load import draws
 from ciphercost.load.agent_messages import Reply
-from ciphercost.load.headers import fields_with
+from ciphercost.load.headers import with_headers
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.plaintext_guard import encrypted_first
 from ciphercost.load.program import Program
@@ -19,7 +19,6 @@ from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import pages, replies
-from ciphercost.prove.probe import single
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision.server_pair import ServerPair
 
@@ -51,7 +50,7 @@ def same_rows(
     if program.check and not verdict.differs:
         rows = {}
         for arm in encrypted_first(pair.connect):
-            agent.connect(f"check-{arm}", **single(pair.connect[arm]))
+            agent.connect(f"check-{arm}", pair.connect[arm].single)
             tables = program.tables(arm)
             rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check, timeout=deadlines.check()))
             agent.disconnect(f"check-{arm}")
@@ -80,7 +79,7 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
             agent.slice(arm, SECONDS, discard=0.0, seed=seed, operations=1).bytes_received for arm in pair.connect
         )
         in_time = PATIENCE * len(pair.connect) / (time.monotonic() - began)
-        connections = int(str(pair.connect["plain"].get("connections", 1)))
+        connections = pair.connect["plain"].connections
         operations = max(1, min(operations, MOST_COMPARED // max(1, longest), int(connections * in_time)))
         few = max(1, min(ASKED, int(in_time)))
     answers = {arm: run(arm) for arm in pair.connect}
@@ -123,7 +122,7 @@ def _repeated(
     """Repeat `count` operations in each arm, arms in turn, and compare the answers. A server that refuses them here has
     answered nothing.
     """
-    driver = str(pair.connect["plain"].get("driver"))
+    driver = pair.connect["plain"].driver
     sql = driver not in NOT_SQL
     made = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
     texts = {arm: [[text for text, _ in each] for each in made[arm]] for arm in ARMS}
@@ -138,13 +137,13 @@ def _repeated(
         return Verdict()  # the arms run different statements
     for _ in range(REPETITIONS):
         for arm in encrypted_first(pair.connect):
-            fields, own = single(pair.connect[arm]), ""
-            agent.connect(f"again-{arm}", **fields)
+            connection, own = pair.connect[arm].single, ""
+            agent.connect(f"again-{arm}", connection)
             try:
                 for number, (text, headers) in enumerate(each for operation in made[arm] for each in operation):
                     if headers != own:
                         agent.disconnect(f"again-{arm}")
-                        agent.connect(f"again-{arm}", **fields_with(fields, headers))
+                        agent.connect(f"again-{arm}", with_headers(connection, headers))
                         own = headers
                     found[arm][number].append(agent.reply(f"again-{arm}", text))
                     time.sleep(1 / most_per_second if most_per_second else 0)
@@ -153,6 +152,6 @@ def _repeated(
             finally:
                 agent.disconnect(f"again-{arm}")
     if driver == "http":
-        places = {arm: str(pair.connect[arm].get("authority")) for arm in ARMS}
+        places = {arm: str(pair.connect[arm].authority) for arm in ARMS}
         return pages.compare([each for operation in texts["plain"] for each in operation], found, places)
     return replies.compare(names, found)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
+
+import msgspec
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
 from ciphercost.host.tls_names import EARLY_LOGGED, HTTP3_LOGGED
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
-from ciphercost.prove.client_witness import CLIENT_CERTIFICATE
-from ciphercost.prove.probe import Probe, single
+from ciphercost.prove.probe import Probe
 from ciphercost.provision.server_pair import ServerPair
 
 CERTIFIED = 3
@@ -24,34 +24,35 @@ CERTIFIED = 3
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server reports about this very session."""
     rows = sessions(probe, arm, f"prove-{arm}")
-    fields = single(probe.pair.connect[arm])
-    mutual = "tls_certificate" in fields
+    connection = probe.pair.connect[arm].single
+    mutual = connection.tls_certificate is not None
     passed, detail = judge_sessions(rows, *server_end(probe.pair, arm, probe.connected[arm]), client_certificate=mutual)
-    if passed and (reason := other_http(rows, fields)):
+    if passed and (reason := other_http(rows, connection)):
         return False, f"{detail}: {reason}"
-    if passed and fields.get("early_data"):
-        passed, words = early_request(probe, arm, fields)
+    if passed and connection.early_data:
+        passed, words = early_request(probe, arm, connection)
         detail = f"{detail}; {words}"
     if not (passed and mutual):
         return passed, detail
-    refused, words = without_certificate(probe, fields)
+    refused, words = without_certificate(probe, connection)
     if refused:
-        probe.connected[arm][CLIENT_CERTIFICATE] = "verified by the server"
+        answer = probe.connected[arm]
+        probe.connected[arm] = msgspec.structs.replace(answer, client_certificate="verified by the server")
     return refused, f"{detail}; {words}"
 
 
-def other_http(rows: list[list[str | None]], fields: Mapping[str, object]) -> str:
+def other_http(rows: list[list[str | None]], connection: Connection) -> str:
     """Why these rows don't fit the HTTP version of a `connect`; empty: they do. Pure."""
     by_quic = sum(HTTP3_LOGGED in str(row[1]) for row in rows)
-    if fields.get("http") == "3" and by_quic < len(rows):
+    if connection.http == "3" and by_quic < len(rows):
         return f"{len(rows) - by_quic} of {len(rows)} requests did not come by HTTP/3"
-    return f"{by_quic} requests came by HTTP/3" if fields.get("http") != "3" and by_quic else ""
+    return f"{by_quic} requests came by HTTP/3" if connection.http != "3" and by_quic else ""
 
 
-def early_request(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[bool, str]:
+def early_request(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool, str]:
     """Whether the server's log says that the first request of a resumed connection came before its handshake was complete."""
     name = f"early-{arm}"
-    probe.agent.connect(name, **fields, per_request=True)
+    probe.agent.connect(name, connection | {"per_request": True})
     try:
         # The connection of the first request has the ticket for that of the second.
         rows = [row for _ in range(2) for row in sessions(probe, arm, name)]
@@ -69,34 +70,34 @@ def sessions(probe: Probe, arm: Arm, name: str) -> list[list[str | None]]:
     return EncryptsConnections.of(probe.engine).sessions(probe.pair.by_arm[arm], probe.agent, name)
 
 
-def server_end(pair: ServerPair, arm: Arm, answer: Mapping[str, Any]) -> tuple[Arm, str]:
+def server_end(pair: ServerPair, arm: Arm, answer: Connected) -> tuple[Arm, str]:
     """What the server must report about an arm's sessions: (as which arm they look to it, the cipher; empty: any). `answer`:
     `connected`.
     """
     looks: Arm = "encrypted" if pair.legs(arm)[-1] else "plain"
-    return looks, str(answer.get("cipher", "")) if pair.one_session(arm) else ""
+    return looks, answer.cipher if pair.one_session(arm) else ""
 
 
-def without_certificate(probe: Probe, fields: Mapping[str, object]) -> tuple[bool, str]:
+def without_certificate(probe: Probe, connection: Connection) -> tuple[bool, str]:
     """Whether the server refuses the same connection without the client's certificate: (it does, how).
 
     TLS 1.3 reports this to a client only after its handshake, and nginx answers with a status, so a request is sent
     too. A connection with the certificate follows, because a server that has died refuses everybody.
     """
-    bare = {name: value for name, value in fields.items() if name not in ("tls_certificate", "tls_key")}
+    bare = connection | {"tls_certificate": None, "tls_key": None}
     if reason := refusal(probe.engine, probe.agent, bare):
-        if with_it := refusal(probe.engine, probe.agent, fields):
+        if with_it := refusal(probe.engine, probe.agent, connection):
             return False, f"but after a connection without a client certificate it also refuses one with it: {with_it}"
         return True, f"without a client certificate it refuses: {reason}"
     return False, "but it also accepts a connection without a client certificate"
 
 
-def refusal(engine: Engine, agent: Agent, fields: Mapping[str, object]) -> str:
-    """How the server refuses a connection with these fields. Empty: it accepts it. Raises AgentError if it does not
+def refusal(engine: Engine, agent: Agent, connection: Connection) -> str:
+    """How the server refuses this connection. Empty: it accepts it. Raises AgentError if it does not
     answer in time.
     """
     try:
-        agent.connect("refused", **fields)
+        agent.connect("refused", connection)
         engine.greet(agent, "refused")
     except AgentError as error:
         if error.code == deadlines.TIMEOUT:

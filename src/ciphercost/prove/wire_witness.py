@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ciphercost.host.datagram_relay import DatagramRelay, quic_sign
 from ciphercost.host.relay import Relay, moved
 from ciphercost.mechanisms import tls
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
-from ciphercost.prove.probe import NULL_SEEN, Probe, single
+from ciphercost.prove.probe import NULL_SEEN, Probe
 
 NOT_ECHOED = "the server did not answer with the canary, so its absence would prove nothing"
 
@@ -21,21 +22,20 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     pair = probe.pair
     if arm in pair.ways:
         with pair.ways[arm].watched() as chain:
-            return _on_each_part(probe, arm, pair.ways[arm].fields(chain), chain.relays, pair.legs(arm))
-    fields = single(pair.connect[arm])
-    host, port = str(fields["host"]), int(str(fields["port"]))
-    if fields.get("http") == "3":
-        with DatagramRelay(host, port) as taken:
-            return _by_datagrams(probe, arm, moved(fields, "127.0.0.1", taken.port), taken)
-    with Relay(host, port) as relay:
-        return _on_each_part(probe, arm, moved(fields, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
+            return _on_each_part(probe, arm, pair.ways[arm].connection(chain), chain.relays, pair.legs(arm))
+    connection = pair.connect[arm].single
+    if connection.http == "3":
+        with DatagramRelay(*connection.address) as taken:
+            return _by_datagrams(probe, arm, moved(connection, "127.0.0.1", taken.port), taken)
+    with Relay(*connection.address) as relay:
+        return _on_each_part(probe, arm, moved(connection, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
 
 
 def _on_each_part(
-    probe: Probe, arm: Arm, fields: Mapping[str, object], relays: Sequence[Relay], legs: Sequence[bool]
+    probe: Probe, arm: Arm, connection: Connection, relays: Sequence[Relay], legs: Sequence[bool]
 ) -> tuple[bool, str]:
     """Send the canary through relays, the client's first, and judge what each has seen."""
-    words = _echoed(probe, arm, fields)
+    words = _echoed(probe, arm, connection)
     if not all(words):
         return False, NOT_ECHOED
     said = []
@@ -49,9 +49,9 @@ def _on_each_part(
     return True, "; ".join(said)
 
 
-def _by_datagrams(probe: Probe, arm: Arm, fields: Mapping[str, object], relay: DatagramRelay) -> tuple[bool, str]:
+def _by_datagrams(probe: Probe, arm: Arm, connection: Connection, relay: DatagramRelay) -> tuple[bool, str]:
     """Send the canary through a relay of datagrams, and judge what it has seen."""
-    words = _echoed(probe, arm, fields)
+    words = _echoed(probe, arm, connection)
     if not all(words):
         return False, NOT_ECHOED
     seen = relay.datagrams
@@ -62,9 +62,9 @@ def _by_datagrams(probe: Probe, arm: Arm, fields: Mapping[str, object], relay: D
     return judge_wire(relay.to_server, relay.to_client, words, arm, sign)
 
 
-def _echoed(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[str, str]:
-    """The texts that the server has echoed over a connection of these fields; see `Engine.echoed`."""
-    probe.agent.connect(f"wire-{arm}", **single(fields))
+def _echoed(probe: Probe, arm: Arm, connection: Connection) -> tuple[str, str]:
+    """The texts that the server has echoed over this connection; see `Engine.echoed`."""
+    probe.agent.connect(f"wire-{arm}", connection.single)
     try:
         rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
     except AgentError as error:
@@ -73,7 +73,7 @@ def _echoed(probe: Probe, arm: Arm, fields: Mapping[str, object]) -> tuple[str, 
         rows = [[probe.pair.canary]]
     probe.agent.disconnect(f"wire-{arm}")
     sent, received = probe.engine.echoed(rows, probe.pair.canary)
-    return (probe.engine.said(fields) if sent else "") or sent, received
+    return (probe.engine.said(connection) if sent else "") or sent, received
 
 
 def part(number: int, parts: int) -> str:

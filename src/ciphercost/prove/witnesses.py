@@ -11,7 +11,6 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
@@ -19,12 +18,13 @@ from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
 from ciphercost.load.plaintext_guard import encrypted_first
 from ciphercost.mechanisms import Mechanism
+from ciphercost.model.connection import Connected
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import column_checks, proof_verdict
 from ciphercost.prove.client_witness import client
-from ciphercost.prove.probe import Probe, single
+from ciphercost.prove.probe import Probe
 from ciphercost.prove.process_witness import process
 from ciphercost.prove.rest_witnesses import disk, server_at_rest
 from ciphercost.prove.session_witness import server_of_session
@@ -36,7 +36,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 def prove(
     engine: Engine, mechanism: Mechanism, pair: ServerPair, agent: Agent, session: int
-) -> tuple[list[Proof], dict[str, Any]]:
+) -> tuple[list[Proof], Connected | None]:
     """Run every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
 
     Never raises for a failed witness: that is a proof with `passed` false. `unproven` gives the reason.
@@ -56,7 +56,7 @@ def prove(
             if not proofs[-1].passed and witness == "client":
                 break
     _close(probe)
-    return proofs, probe.connected.get("encrypted", {})
+    return proofs, probe.connected.get("encrypted")
 
 
 def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
@@ -69,7 +69,7 @@ def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
     for arm in arms:
         # The client witness reports an arm that can't log in.
         try:
-            agent.connect("prime", **single(pair.connect[arm]))
+            agent.connect("prime", pair.connect[arm].single)
             agent.disconnect("prime")
             return
         except AgentError:
@@ -98,16 +98,15 @@ def enforces(engine: Engine, proofs: list[Proof]) -> bool:
     return bool(plain and encrypted and encrypted[0].passed and not plain[0].passed and plain[0].code in codes)
 
 
-def instead(engine: Engine, mechanism: Mechanism, proofs: list[Proof], connected: Mapping[str, Any]) -> str:
+def instead(engine: Engine, mechanism: Mechanism, proofs: list[Proof], connected: Connected | None) -> str:
     """The target to measure if your own server refuses unencrypted connections; empty: it does not, or is a web site. Pure.
 
     `connected`: what the encrypted arm negotiated.
     """
     if engine.foreign or not enforces(engine, proofs):  # a web site's own advice says what to measure instead
         return ""
-    found = re.match(
-        r"\d+" if engine.dialect == "postgresql" else r"\d+\.\d+", str(connected.get("server_version", ""))
-    )
+    version = connected.server_version if connected else ""
+    found = re.match(r"\d+" if engine.dialect == "postgresql" else r"\d+\.\d+", version)
     return f"{engine.name}{f'@{found[0]}' if found else ''}:{mechanism.name}"
 
 

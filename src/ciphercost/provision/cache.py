@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.storage import StoresData
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.spec import CellSpec
 
 SMALL = 10
@@ -42,20 +43,19 @@ def settings(engine: Engine, cell: CellSpec, data_bytes: int, direct: bool) -> d
     return engine.cache_settings(pool(cell, data_bytes), direct=direct)
 
 
-def connection(engine: Engine, cell: CellSpec, data_bytes: int) -> dict[str, object]:
-    """For an embedded engine: fields of the agent's `connect`, to be merged with `joined`. Empty for a server."""
+def connection(engine: Engine, cell: CellSpec, data_bytes: int) -> Changes:
+    """For an embedded engine: what its cache adds to a connection, to be merged with `joined`. Empty for a server."""
     if not engine.embedded or not isinstance(engine, StoresData):
         return {}
     asked = engine.cache_settings(pool(cell, data_bytes), direct=False)
     return {"pragmas": ";".join(f"PRAGMA {name}={value}" for name, value in asked.items())} if asked else {}
 
 
-def joined(fields: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
-    """Merge fields of `connect`. Pragmas run in order: page settings come first, because a new file is made with them."""
-    made = dict(fields) | dict(more)
-    if "pragmas" in fields and "pragmas" in more:
-        made["pragmas"] = f"{fields['pragmas']};{more['pragmas']}"
-    return made
+def joined(connection: Connection, more: Changes) -> Connection:
+    """Add to a connection. Pragmas run in order: page settings come first, because a new file is made with them."""
+    if connection.pragmas is not None and (own := more.get("pragmas")) is not None:
+        more = {**more, "pragmas": f"{connection.pragmas};{own}"}
+    return connection | more
 
 
 def empties(cell: CellSpec) -> bool:

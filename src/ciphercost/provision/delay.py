@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from ciphercost.host.relay import moved
 from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.load.agent import find
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm
 
@@ -66,28 +67,22 @@ def spelled(address: Address) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def address_of(fields: Mapping[str, object]) -> Address:
-    """The address that these fields of a `connect` lead to. Pure."""
-    return str(fields["host"]), int(str(fields["port"]))
-
-
-def through(fields: Mapping[str, object], ports: Mapping[Address, int]) -> dict[str, object]:
-    """The fields of a `connect` that reach the same server through the relay. Pure."""
-    host, port = address_of(fields)
-    return moved(fields, "127.0.0.1", ports[host, port])
+def through(connection: Connection, ports: Mapping[Address, int]) -> Connection:
+    """The connection to the same server through the relay. Pure."""
+    return moved(connection, "127.0.0.1", ports[connection.address])
 
 
 @contextmanager
 def delayed(
     supervisor: Supervisor,
-    connect: Mapping[Arm, Mapping[str, object]],
+    connect: Mapping[Arm, Connection],
     round_trip_s: float,
     cpus: set[int] | None = None,
-) -> Iterator[tuple[dict[Arm, dict[str, object]], int]]:
-    """(fields that lead each arm through one shared relay, process id of the relay)."""
-    addresses = sorted({address_of(fields) for fields in connect.values()})
+) -> Iterator[tuple[dict[Arm, Connection], int]]:
+    """(connections of each arm through one shared relay, process id of the relay)."""
+    addresses = sorted({each.address for each in connect.values()})
     relay = DelayRelay(supervisor, addresses, round_trip_s, cpus=cpus)
     try:
-        yield {arm: through(fields, relay.ports) for arm, fields in connect.items()}, relay.pid
+        yield {arm: through(each, relay.ports) for arm, each in connect.items()}, relay.pid
     finally:
         relay.stop()

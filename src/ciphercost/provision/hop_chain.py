@@ -19,9 +19,9 @@ from ciphercost.host.relay import Relay, moved
 from ciphercost.host.supervisor import Process
 from ciphercost.mechanisms import Route
 from ciphercost.mechanisms.tls import Tls
-from ciphercost.model.secret import Secret
+from ciphercost.model.connection import Connection
 from ciphercost.model.spec import Arm
-from ciphercost.provision.delay import Address, address_of
+from ciphercost.provision.delay import Address
 from ciphercost.provision.route import Chain
 
 if TYPE_CHECKING:
@@ -35,18 +35,31 @@ class HopWay:
     """How one arm's connections reach the server through a hop."""
 
     def __init__(
-        self, bench: PreparedCell, route: Route, server: Server, straight: Mapping[Arm, Mapping[str, object]]
+        self, bench: PreparedCell, route: Route, server: Server, straight: Mapping[Arm, Connection], cpus: set[int]
     ) -> None:
-        """`straight`: the fields of `connect` that lead each arm straight to the server, encrypted in the one and not in the other."""
+        """Start the chain that carries the load, until the end of the session.
+
+        `straight`: the connection of each arm straight to the server, encrypted in the one and not in the other.
+        """
         self.legs = route.legs
         self._bench = bench
         self._route = route
         self._server = server
         self._stages = route.hop.stages(route.ends)
-        self._target = address_of(straight[_arm(encrypted=self.legs[-1])])
-        self._fields = straight[_arm(encrypted=self.legs[0])]
+        self._target = straight[_arm(encrypted=self.legs[-1])].address
+        self._connection = straight[_arm(encrypted=self.legs[0])]
         self._installation = bench.servers.hop(route.hop)
-        self.chain: Chain | None = None
+        like = repr(
+            (
+                self._installation,
+                self._stages,
+                self._target,
+                self._route.hop.name,
+                bench.planned.conditions.listen,
+                bench.factors["certificate"],
+            )
+        )
+        self.chain = bench.shared.once(like, self._made(cpus, watched=False))
 
     @property
     def ends_tls(self) -> bool:
@@ -57,34 +70,17 @@ class HopWay:
     def own_tls(self) -> str:
         return self._route.hop.own_tls if self.ends_tls else ""
 
-    def enter(self, cpus: set[int]) -> Chain:
-        """Start the chain that carries the load, until the end of the session."""
-        like = repr(
-            (
-                self._installation,
-                self._stages,
-                self._target,
-                self._route.hop.name,
-                self._bench.planned.conditions.listen,
-                self._bench.factors["certificate"],
-            )
-        )
-        self.chain = self._bench.shared.once(like, self._made(cpus, watched=False))
-        return self.chain
-
     @contextmanager
     def watched(self) -> Iterator[Chain]:
         """A second chain of the same kind, which records what crosses each part of the way."""
         with self._made(None, watched=True) as chain:
             yield chain
 
-    def fields(self, chain: Chain) -> dict[str, object]:
-        """The fields of a `connect` through this chain."""
-        made = moved(self._fields, *chain.address)
+    def connection(self, chain: Chain) -> Connection:
+        """The arm's connection through this chain."""
         begins = HasTls.of(self._bench.engine).tls_begins
-        if self._stages[0].accepts and begins == "either" and not self._route.hop.speaks:
-            made["tls_at_once"] = True
-        return made
+        at_once = self._stages[0].accepts and begins == "either" and not self._route.hop.speaks
+        return moved(self._connection, *chain.address) | ({"tls_at_once": True} if at_once else {})
 
     @contextmanager
     def _made(self, cpus: set[int] | None, *, watched: bool) -> Iterator[Chain]:
@@ -115,8 +111,8 @@ class HopWay:
             engine=bench.engine.name,
             directory=directory,
             pki=_pki(bench, both_ends=between),
-            user=str(plain.get("user", "")),
-            password=password if isinstance(password := plain.get("password"), Secret) else None,
+            user=plain.user or "",
+            password=plain.password,
             clients=bench.shared.clients,
             address=bench.planned.conditions.listen,
             cpus=tuple(sorted(cpus)) if cpus else None,
@@ -129,11 +125,11 @@ class HopWay:
 
 
 def ways(
-    bench: PreparedCell, servers: Mapping[Arm, Server], straight: Mapping[Arm, Mapping[str, object]]
+    bench: PreparedCell, servers: Mapping[Arm, Server], straight: Mapping[Arm, Connection], cpus: set[int]
 ) -> dict[Arm, HopWay]:
-    """The way of each arm that goes through a hop. `straight`: the fields of `connect` that lead each arm straight to the server."""
+    """The way of each arm that goes through a hop, whose processes are started on these CPUs. `straight`: the connection of each arm straight to the server."""
     routes = {arm: bench.mechanism.route(arm, bench.factors) for arm in servers}
-    return {arm: HopWay(bench, route, servers[arm], straight) for arm, route in routes.items() if route}
+    return {arm: HopWay(bench, route, servers[arm], straight, cpus) for arm, route in routes.items() if route}
 
 
 def _pki(bench: PreparedCell, *, both_ends: bool) -> Pki:

@@ -11,8 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -20,8 +22,9 @@ from ciphercost.host import authorities, journal, run_ownership, supervisor
 from ciphercost.host.ports import is_loopback
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
-from ciphercost.load.connection_string import ConnectionString
+from ciphercost.load.connection_string import ConnectionString, Level
 from ciphercost.load.plaintext_guard import words
+from ciphercost.model.connection import Changes, Connection, TlsMode
 from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
@@ -69,18 +72,18 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         supervisor.temporary(run_supervisor, "logs") as logs,
         Agent(log=logs / "agent.log") as agent,
     ):
-        server = engine.start(engine.find(url=url), logs, run_supervisor)
-        fields = reached(engine, server, ca, logs)
-        noted = scratch_schema.noted(engine.name, fields)
-        if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
-            fields = reached(engine, server, ca, logs)
+        server = engine.start(StartRequest(engine.find(url=url), logs, run_supervisor))
+        connection = reached(engine, server, ca, logs)
+        noted = scratch_schema.noted(engine.name, connection)
+        if passwords.may_ask(connection) and passwords.ask_where_wanted(agent, connection, engine.refuses_anonymous):
+            connection = reached(engine, server, ca, logs)
         try:
-            there = owner.schemas(agent, fields)
+            there = owner.schemas(agent, connection)
             for name in (*wanted, *noted):
-                if name not in there and (its := owner.schema(agent, fields, name)) is not None:
+                if name not in there and (its := owner.schema(agent, connection, name)) is not None:
                     there[name] = its
         except AgentError as error:
-            raise RunError(_refused(engine, fields, error)) from None
+            raise RunError(_refused(engine, connection, error)) from None
         found = {name: read_mark(mark) for name, mark in there.items()}
         for name in wanted:
             check(name, found, command)
@@ -92,7 +95,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
                 lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark, command=command)}")
                 continue
             try:
-                drop(owner, agent, fields, name)
+                drop(owner, agent, connection, name)
                 forget(noted, name)
                 lines.append(f"removed schema {name} of run {mark.run}")
             except CiphercostError as error:
@@ -106,44 +109,51 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     return "\n".join(lines), worked
 
 
-def reached(engine: TakesUrl, server: Server, ca: str, directory: Path) -> dict[str, object]:
-    """Fields of the agent's `connect`: encrypted as the authority or the URL asks, else as the run's own note of this server says.
+def reached(engine: TakesUrl, server: Server, ca: str, directory: Path) -> Connection:
+    """The connection to your server: encrypted as the authority or the URL asks, else as the run's own note of this server says.
 
     Without any of them: encrypted, if the server offers that. `directory`: for a file of authorities. Raises RunError, and
     UsageError for a URL that asks for no encryption where a run's connection was encrypted.
     """
-    fields = server.connection()
+    connection = server.connection()
     asked: ConnectionString | None = getattr(server, "asked", None)
-    note = scratch_schema.way_in(engine.name, fields)
+    note = scratch_schema.way_in(engine.name, connection)
     level = connection_strings.level_of(asked, ca) if asked else ""
-    by_note = dict(note.encryption) if note and note.encryption else {}
+    by_note = msgspec.convert(dict(note.encryption), Changes) if note and note.encryption else Changes()
     if asked and level == "disable":
         if by_note:
             raise UsageError(f"{asked.said}: a run of this machine logged in to that server encrypted; remove it")
-        return fields
+        return connection
     if ca or level:
-        strength = {"prefer": "require", "allow": "require"}.get(level, level) or "verify-full"
-        wanted = {"tls": strength} if isinstance(engine, HasTls) else _by_wire()
+        wanted: Changes = {"tls": STRENGTH[level]} if isinstance(engine, HasTls) else _by_wire()
     elif note:
         wanted, ca = by_note, note.ca
     else:
-        wanted = _unsaid(engine, fields)
+        wanted = _unsaid(engine, connection)
     if wanted.get("tls"):
-        fields |= users_tls(server, ca, directory)
-    return fields | wanted
+        connection |= users_tls(server, ca, directory)
+    return connection | wanted
 
 
-def _by_wire() -> dict[str, str]:
-    """Fields that encrypt a connection of Firebird's."""
-    made = mechanisms.get("wire-crypt")
-    return {
-        name: str(value) for name, value in made.connection(engines.get("firebird"), "encrypted", {}, Path()).items()
-    }
+STRENGTH: Mapping[Level, TlsMode] = {
+    "": "verify-full",
+    "prefer": "require",
+    "allow": "require",
+    "require": "require",
+    "verify-ca": "verify-ca",
+    "verify-full": "verify-full",
+}
+"""How a connection is encrypted of which a string asks this."""
 
 
-def _unsaid(engine: TakesUrl, fields: Mapping[str, object]) -> dict[str, str]:
+def _by_wire() -> Changes:
+    """What encrypts a connection of Firebird's."""
+    return mechanisms.get("wire-crypt").connection(engines.get("firebird"), "encrypted", {}, Path())
+
+
+def _unsaid(engine: TakesUrl, connection: Connection) -> Changes:
     """How to reach a server of which nothing says how runs reached it. Raises RunError."""
-    address, port = str(fields["host"]), int(str(fields["port"]))
+    address, port = connection.address
     own = is_loopback(address)
     try:
         offers = engine.offers_tls(address, port)
@@ -163,14 +173,10 @@ def _unsaid(engine: TakesUrl, fields: Mapping[str, object]) -> dict[str, str]:
     )
 
 
-def _refused(engine: TakesUrl, fields: Mapping[str, object], error: AgentError) -> str:
-    encrypted = fields.get("tls", "off") != "off"
+def _refused(engine: TakesUrl, connection: Connection, error: AgentError) -> str:
+    encrypted = connection.by_tls
     how = (
-        "with TLS"
-        if encrypted
-        else "encrypted"
-        if fields.get("wire_crypt", "off") != "off"
-        else "unencrypted, like a run's plain arm"
+        "with TLS" if encrypted else "encrypted" if connection.by_wire_crypt else "unencrypted, like a run's plain arm"
     )
     what = f". {words(str(error), error.code)}" if error.code == "tls" else ""
     if not encrypted and isinstance(engine, HasTls):
@@ -185,11 +191,11 @@ def forget(noted: Mapping[str, journal.Note], name: str) -> None:
             journal.drop(run_ownership.scratch_base(), noted[name])
 
 
-def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+def drop(engine: OwnSchema, agent: Agent, connection: Connection, name: str) -> None:
     """Drop a schema. Retries for some seconds, because connections of a run that was just killed may still hold it."""
     for left in reversed(range(TRIES)):
         try:
-            engine.drop_schema(agent, fields, name)
+            engine.drop_schema(agent, connection, name)
             return
         except AgentError:
             if not left:

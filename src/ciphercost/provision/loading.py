@@ -69,11 +69,10 @@ def _with_loader(
 ) -> None:
     """Connect an agent to a server that is up, for one thing to be done."""
     arm = arm_at(place)
-    alone = {"connections": 1, "per_request": False}
-    fields = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
-    with bench.helper(fields) as agent:
-        agent.connect("loader", **fields)
-        look = ArmAtRest(arm, bench.rest, volume, server, agent, "loader", fields)
+    connection = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)).single
+    with bench.helper(connection) as agent:
+        agent.connect("loader", connection)
+        look = ArmAtRest(arm, bench.rest, volume, server, agent, "loader", connection)
         do(look)
         if isinstance(bench.mechanism, AtRest):
             bench.mechanism.settled(look)
@@ -81,11 +80,11 @@ def _with_loader(
 
 def _fill_arms(bench: PreparedCell, look: ArmAtRest) -> None:
     """Fill a template. For a column mechanism: create and fill a schema per arm; otherwise: the arm's tables."""
-    agent, fields = look.agent, look.connect
+    agent, connection = look.agent, look.connect
     assert isinstance(agent, Agent)
     for arm, name in bench.own_schemas.items():
-        OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.supervisor.run_id)
-        agent.connect("loader", **{**fields, **bench.of_arm(arm), **OwnSchema.of(bench.engine).in_own_schema(name)})
+        OwnSchema.of(bench.engine).make_schema(agent, connection, name, bench.supervisor.run_id)
+        agent.connect("loader", connection | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_own_schema(name))
         fill(bench, agent, arm)
     if not bench.own_schemas:
         fill(bench, agent, look.arm)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.settings import blamed
@@ -27,6 +27,7 @@ from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest, AtRestContext
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm, CellSpec
 from ciphercost.plan import conditions
@@ -38,16 +39,16 @@ from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 
 
-def users_tls(server: Server, ca: str, directory: Path) -> dict[str, object]:
-    """Fields of the agent's `connect` for an encrypted connection to your own server: what its connection string asks, and its
+def users_tls(server: Server, ca: str, directory: Path) -> Changes:
+    """What an encrypted connection to your own server needs: what its connection string asks, and its
     authorities. `ca`: given beside the string; `directory`: for a file of authorities, if one must be made.
     """
     asked = getattr(server, "asked", None)
-    fields: dict[str, object] = dict(asked.tls) if asked else {}
+    changes: Changes = asked.tls.copy() if asked else {}
     ca = ca or (asked.ca if asked else "")
     if ca and ca != SYSTEM:
-        fields["tls_ca"] = str(authorities.file_for(Path(ca), asked.crl if asked else (), directory))
-    return fields
+        changes["tls_ca"] = str(authorities.file_for(Path(ca), asked.crl if asked else (), directory))
+    return changes
 
 
 class PreparedCell(msgspec.Struct):
@@ -117,17 +118,17 @@ class PreparedCell(msgspec.Struct):
             return Agent(cpus=cpus, log=self.agent_log, env=self.mask, netns=netns)
         return self._by_jdbc(self.planned.client, pair.connect["encrypted"], cpus, netns)
 
-    def helper(self, fields: Mapping[str, object]) -> Agent:
-        """Start an agent that makes no load: it loads data or asks the server. `fields`: those that it will connect with.
+    def helper(self, connection: Connection) -> Agent:
+        """Start an agent that makes no load: it loads data or asks the server. `connection`: as it will connect.
 
         Raises MissingServer.
         """
         if self.planned.client is None or not self.engine.by_jdbc:
             return Agent(log=self.agent_log, env=self.mask)
-        return self._by_jdbc(msgspec.structs.replace(self.planned.client, options={}), fields)
+        return self._by_jdbc(msgspec.structs.replace(self.planned.client, options={}), connection)
 
     def _by_jdbc(
-        self, client: Client, like: Mapping[str, object], cpus: set[int] | None = None, netns: Path | None = None
+        self, client: Client, like: Connection, cpus: set[int] | None = None, netns: Path | None = None
     ) -> Agent:
         return jdbc_agent.JdbcAgent(
             client.driver,
@@ -165,12 +166,14 @@ class PreparedCell(msgspec.Struct):
         began = time.monotonic()
         try:
             server = self.engine.start(
-                self.installation,
-                volume.path,
-                self.supervisor,
-                cpus=sorted(cpus) if cpus else None,
-                settings=self.settings(place),
-                logs=self.logs,
+                StartRequest(
+                    self.installation,
+                    volume.path,
+                    self.supervisor,
+                    cpus=sorted(cpus) if cpus else None,
+                    settings=self.settings(place),
+                    logs=self.logs,
+                )
             )
         except RunError as error:
             own = self.planned.conditions.settings
@@ -224,36 +227,36 @@ class PreparedCell(msgspec.Struct):
         by_itself = isinstance(self.engine, StoresData) and self.engine.direct_by_default
         return able and (cache.empties(self.cell) or by_itself)
 
-    def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
-        """Fields of the agent's `connect`: the server's own, what the mechanism adds for this arm, and the load level.
+    def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> Connection:
+        """An arm's connections: the server's own settings, what the mechanism adds for this arm, and the load level.
         `threads`: cores of the agent.
         """
         server = servers[self.dataset.place(arm)]
         factors = self.asked_for
         own = self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
-        fields = cache.joined(server.connection(), own)
+        connection = cache.joined(server.connection(), own)
         if arm == "encrypted":
-            clear = fields
-            fields = {**fields, **server.other_ports.get(self.mechanism.name, {})}
+            host, port, authority = connection.host, connection.port, connection.authority
+            connection |= server.other_ports.get(self.mechanism.name, {})
             if factors.get("share", "all") != "all":
-                fields |= {f"clear_{name}": clear[name] for name in ("host", "port", "authority")}
-        if self.cell.url and fields.get("tls", "off") != "off":
-            fields |= users_tls(server, self.cell.ca, self.shared.secrets)
+                connection |= {"clear_host": host, "clear_port": port, "clear_authority": authority}
+        if self.cell.url and connection.by_tls:
+            connection |= users_tls(server, self.cell.ca, self.shared.secrets)
         if (given := self.planned.headers) and (arm == "encrypted" or server.takes_headers_in_clear):
-            fields["headers"] = given
-        secured = fields.get("tls", "off") != "off"
-        fields |= self.engine.workload_fields(self.installation.version, self.program.parameters, encrypted=secured)
-        if fields.get("http") == "2" and not secured:
-            fields |= server.other_ports.get("http2-in-clear", {})
-        fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.dataset.bytes))
+            connection |= {"headers": given}
+        version, parameters = self.installation.version, self.program.parameters
+        connection |= self.engine.workload_fields(version, parameters, encrypted=connection.by_tls)
+        if connection.http == "2" and not connection.by_tls:
+            connection |= server.other_ports.get("http2-in-clear", {})
+        connection = cache.joined(connection, cache.connection(self.engine, self.cell, self.dataset.bytes))
         if self.cell.per_request or self.program.per_request:
-            fields["per_request"] = True
+            connection |= {"per_request": True}
         name = self.own_schemas.get(arm, "")
         if name in self.shared.schemas:
-            fields |= OwnSchema.of(self.engine).in_schema(name)
+            connection |= OwnSchema.of(self.engine).in_schema(name)
         elif name and not self.cell.url and self.dataset.loaded:
-            fields |= OwnSchema.of(self.engine).in_own_schema(name)
-        return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
+            connection |= OwnSchema.of(self.engine).in_own_schema(name)
+        return connection | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     @property
     def asked_for(self) -> dict[str, str]:
@@ -273,6 +276,6 @@ class PreparedCell(msgspec.Struct):
         """Whether the arms differ in how they reach the server. If not, both connect alike."""
         return self.mechanism.layer == "transit"
 
-    def of_arm(self, arm: Arm) -> dict[str, object]:
-        """For a column mechanism: what this arm's connections need beside the server's own fields, also while loading."""
+    def of_arm(self, arm: Arm) -> Changes:
+        """For a column mechanism: what this arm's connections need beside the server's own settings, also while loading."""
         return self.mechanism.connection(self.engine, arm, self.factors, self.shared.secrets) if self.sealing else {}

@@ -9,6 +9,7 @@ import msgspec
 
 from ciphercost.host.relay import Relay
 from ciphercost.host.supervisor import Process
+from ciphercost.model.connection import Connection
 from ciphercost.provision.delay import Address
 
 
@@ -31,8 +32,8 @@ class Route(Protocol):
 
     legs: tuple[bool, ...]
     """Whether each part of the way is encrypted, from the client to the server."""
-    chain: Chain | None
-    """The processes that carry the load, once they run."""
+    chain: Chain
+    """The processes that carry the load."""
 
     @property
     def ends_tls(self) -> bool:
@@ -45,5 +46,5 @@ class Route(Protocol):
     def watched(self) -> AbstractContextManager[Chain]:
         """A second chain of the same kind, which records what crosses each part of the way."""
 
-    def fields(self, chain: Chain) -> dict[str, object]:
-        """The fields of a `connect` through this chain."""
+    def connection(self, chain: Chain) -> Connection:
+        """The arm's connection through this chain."""

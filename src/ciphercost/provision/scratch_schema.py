@@ -24,6 +24,7 @@ import msgspec
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import dead_runs, journal, run_ownership
 from ciphercost.load.agent import Agent
+from ciphercost.model.connection import Connection
 from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
 from ciphercost.model.printable import printable
@@ -96,12 +97,13 @@ def name_for(run_id: str, number: int = 0) -> str:
     return PREFIX + run_id.replace("-", "_") + (f"_{number}" if number else "")
 
 
-def note_of(engine: str, fields: Mapping[str, object], name: str, run_id: str, ca: str = "") -> journal.Note:
-    """The note of a schema that this process is about to create. `fields`: of the agent's `connect`; `ca`: the authority that the
-    user named, which `fields` may have in another form.
+def note_of(engine: str, connection: Connection, name: str, run_id: str, ca: str = "") -> journal.Note:
+    """The note of a schema that this process is about to create. `connection`: without the schema; `ca`: the authority that the
+    user named, which `connection` may have in another form.
     """
-    user, database, server = (str(fields.get(each, "")) for each in ("user", "database", "tls_server_name"))
-    used = tuple((each, str(fields[each])) for each in ENCRYPTION if fields.get(each) not in (None, "", "off"))
+    used = tuple(
+        (each, str(value)) for each in ENCRYPTION if (value := getattr(connection, each)) not in (None, "", "off")
+    )
     level = dict(used).get("tls", "")
     query = QUERIES[level].get(engine, "") if level and not (level == "verify-full" and ca) else ""
     return journal.Note(
@@ -109,32 +111,28 @@ def note_of(engine: str, fields: Mapping[str, object], name: str, run_id: str, c
         run_id,
         run_ownership.identity(),
         engine,
-        *_place(fields),
-        user=user,
-        database=database,
-        name=server,
+        *connection.address,
+        user=connection.user or "",
+        database=connection.database or "",
+        name=connection.tls_server_name or "",
         encryption=used,
         ca=str(Path(ca).absolute()) if ca else "",
         query=query,
     )
 
 
-def way_in(engine: str, fields: Mapping[str, object]) -> journal.Note | None:
+def way_in(engine: str, connection: Connection) -> journal.Note | None:
     """The newest note of a schema on this server that says how a run of this machine reached it."""
     with dead_runs.opened_base() as base:
         every = list(journal.notes(base)) if base is not None else []
-    here = [each for each in every if each.is_on(engine, *_place(fields)) and each.encryption is not None]
+    here = [each for each in every if each.is_on(engine, *connection.address) and each.encryption is not None]
     # The safest one: what a run encrypted is never reached unencrypted because another run did not.
     return max(here, key=lambda each: (bool(each.encryption), each.run), default=None)
 
 
-def _place(fields: Mapping[str, object]) -> tuple[str, int]:
-    return str(fields.get("host", "")), int(str(fields.get("port", 0)))
-
-
-def noted(engine: str, fields: Mapping[str, object]) -> dict[str, journal.Note]:
+def noted(engine: str, connection: Connection) -> dict[str, journal.Note]:
     """Schemas that runs of this machine that are over were about to create on this server, and have not dropped."""
-    return {each.schema: each for each in dead_runs.dead_notes() if each.is_on(engine, *_place(fields))}
+    return {each.schema: each for each in dead_runs.dead_notes() if each.is_on(engine, *connection.address)}
 
 
 def say_left(sentence: str) -> None:
@@ -144,7 +142,7 @@ def say_left(sentence: str) -> None:
 @contextmanager
 def own(
     engine: OwnSchema,
-    fields: Mapping[str, object],
+    connection: Connection,
     name: str,
     run_id: str,
     log: Path,
@@ -155,13 +153,13 @@ def own(
     """Create a scratch schema on your server and drop it at the end, however the run ends. Raises RunError if it can't
     be made.
 
-    `fields`: of the agent's `connect`, to reach your server. `left`: called with a sentence if dropping fails. `ca`: as `note_of`
+    `connection`: to your server. `left`: called with a sentence if dropping fails. `ca`: as `note_of`
     has it.
     """
     mark = mark_of(run_id)
-    note = note_of(engine.name, fields, name, run_id, ca)
+    note = note_of(engine.name, connection, name, run_id, ca)
     with Agent(log=log) as agent:
-        there = engine.schema(agent, fields, name)
+        there = engine.schema(agent, connection, name)
     if there is not None:
         raise RunError(
             f"the server already has a schema {name}, and this run did not make it; ciphercost leaves it alone"
@@ -178,9 +176,9 @@ def own(
         try:
             with Agent(log=log) as agent:
                 try:
-                    engine.make_schema(agent, fields, name, str(mark))
+                    engine.make_schema(agent, connection, name, str(mark))
                 except AgentError as error:
-                    raise _refused(engine, fields, name, error) from None
+                    raise _refused(engine, connection, name, error) from None
                 except BaseException:
                     ours.add("")  # if interrupted, a schema may exist without its mark
                     raise
@@ -189,25 +187,25 @@ def own(
             # Use a new connection: the other one may be what failed.
             try:
                 with Agent(log=log) as agent:
-                    still = engine.schema(agent, fields, name)
+                    still = engine.schema(agent, connection, name)
                     deadline = time.monotonic() + STILL_MAKING_SECONDS
                     while still is None and "" in ours and time.monotonic() < deadline:
                         # The server may still be working on a request of a closed connection.
                         time.sleep(0.2)
-                        still = engine.schema(agent, fields, name)
+                        still = engine.schema(agent, connection, name)
                     if still is not None and read_mark(still).run in ours:
-                        engine.drop_schema(agent, fields, name, unmarked="" in ours)
+                        engine.drop_schema(agent, connection, name, unmarked="" in ours)
                 with suppress(OSError):
                     journal.drop(run_ownership.scratch_base(), note)
             except (CiphercostError, OSError) as error:
                 left(f"could not drop the schema {name} ({error}); `{note.command}` removes it")
 
 
-def _refused(engine: OwnSchema, fields: Mapping[str, object], name: str, error: AgentError) -> RunError:
+def _refused(engine: OwnSchema, connection: Connection, name: str, error: AgentError) -> RunError:
     return RunError(
         f"can't create the schema {name} on the server: {error.words}. ciphercost makes everything in a "
         "schema of its own and drops it at the end. If the right to create one is missing: "
-        f"{engine.right_to_make(fields)}"
+        f"{engine.right_to_make(connection)}"
     )
 
 

@@ -12,6 +12,7 @@ from ciphercost.host.link import Link
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.plaintext_guard import Place, Refused, encrypted_first, words
 from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
@@ -22,8 +23,8 @@ from ciphercost.provision.watch import Watch
 class ServerPair(msgspec.Struct):
     """What serves the two arms in one session."""
 
-    connect: dict[Arm, dict[str, object]]
-    """Fields of the agent's `connect` for the load, without the arm's name, in the order in which the session runs the
+    connect: dict[Arm, Connection]
+    """The connections of the load, in the order in which the session runs the
     arms.
     """
     servers: list[Server]
@@ -47,7 +48,7 @@ class ServerPair(msgspec.Struct):
     """
     link: Link | None = None
     """The link between agent and servers. None: loopback."""
-    direct: dict[Arm, dict[str, object]] = {}
+    direct: dict[Arm, Connection] = {}
     """`connect` without the delay that the cell may ask for: straight to the server."""
     ways: Mapping[Arm, Route] = {}
     """How an arm's connections reach the server, if they go through a hop."""
@@ -79,8 +80,7 @@ class ServerPair(msgspec.Struct):
 
     def hop_pids(self, arm: Arm) -> tuple[int, ...]:
         """The processes between client and server."""
-        chain = self.ways[arm].chain if arm in self.ways else None
-        return chain.pids if chain else ()
+        return self.ways[arm].chain.pids if arm in self.ways else ()
 
     def note(self, error: AgentError) -> None:
         """Note that the encrypted arm failed. If the server is your own, nothing more is sent to it unencrypted."""
@@ -105,8 +105,8 @@ class ServerPair(msgspec.Struct):
         """A server whose processes are visible. If one server serves both arms, it is that one."""
         return next((each for each in self.servers if each.pid), None)
 
-    def look(self, arm: Arm, agent: LoadClient, name: str, connect: Mapping[str, object]) -> ArmAtRest:
-        """One arm at rest, for a witness. `name`: the agent's arm that is connected with the fields `connect`."""
+    def look(self, arm: Arm, agent: LoadClient, name: str, connect: Connection) -> ArmAtRest:
+        """One arm at rest, for a witness. `name`: the agent's arm that is connected like `connect`."""
         assert self.rest is not None
         server = self.by_arm[arm]
         assert server.volume is not None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.link import Ends, Link, check_rights, linked, veth
@@ -127,9 +127,9 @@ def start(
     if bench.cell.url:
         users_server.log_in(bench, servers, arms)
     straight = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
-    ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight)
-    chains = {arm: way.enter(server_cpus) for arm, way in ways.items()}
-    connect = direct = {arm: ways[arm].fields(chains[arm]) if arm in ways else straight[arm] for arm in arms}
+    ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight, server_cpus)
+    chains = {arm: way.chain for arm, way in ways.items()}
+    connect = direct = {arm: ways[arm].connection(chains[arm]) if arm in ways else straight[arm] for arm in arms}
     relay = 0
     others = usable_cpus() - server_cpus - agent_cpus
     if held.delay_s and not bench.planned.by_packet:
@@ -197,7 +197,7 @@ def _like(bench: PreparedCell, place: str) -> str:
 @contextmanager
 def _server(bench: PreparedCell, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
     if bench.cell.url:
-        yield bench.engine.start(bench.installation, directory, bench.supervisor, logs=bench.logs)
+        yield bench.engine.start(StartRequest(bench.installation, directory, bench.supervisor, logs=bench.logs))
         return
     with bench.volume(place, directory) as volume:
         bench.fetch(place, volume)

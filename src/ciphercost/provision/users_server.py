@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines
@@ -15,7 +15,7 @@ from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import SYSTEM
 from ciphercost.load.load_client import LoadClient
-from ciphercost.load.plaintext_guard import Place, encrypted_first, place_of, words
+from ciphercost.load.plaintext_guard import Place, encrypted_first, words
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import loading, scratch_schema
@@ -25,12 +25,14 @@ from ciphercost.provision.server_pair import ServerPair
 
 def servers_at(bench: PreparedCell) -> dict[str, Server]:
     """Your server, for each arm."""
-    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
+    return dict.fromkeys(
+        (*ARMS, "both"), bench.engine.start(StartRequest(bench.installation, bench.directory, bench.supervisor))
+    )
 
 
 def place(bench: PreparedCell) -> Place:
     """Where your server is."""
-    return place_of(servers_at(bench)["both"].connection())
+    return servers_at(bench)["both"].connection().address
 
 
 def no_plain_arm(bench: PreparedCell) -> str:
@@ -68,8 +70,8 @@ def log_in(bench: PreparedCell, servers: Mapping[str, Server], sought: Collectio
 
 def advice(bench: PreparedCell, agent: LoadClient, arm: Arm, servers: Mapping[str, Server], error: AgentError) -> str:
     """What is wrong with an arm of your server that failed, and what to do. It may ask the server again."""
-    fields = bench.connection(arm, servers)
-    return TakesUrl.of(bench.engine).advice(bench.cell.url, agent, arm, fields, error)
+    connection = bench.connection(arm, servers)
+    return TakesUrl.of(bench.engine).advice(bench.cell.url, agent, arm, connection, error)
 
 
 def what_to_do(bench: PreparedCell, pair: ServerPair, agent: LoadClient) -> str:
@@ -88,14 +90,14 @@ def refusal(bench: PreparedCell, servers: Mapping[str, Server]) -> AgentError | 
 
 def try_arm(bench: PreparedCell, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
     """Log in once to your server. Record it if the encrypted arm can't."""
-    fields = bench.connection(arm, servers) | {"connections": 1, "threads": 1, "per_request": False}
+    connection = bench.connection(arm, servers).single
     try:
-        agent.connect("enter", **fields)
+        agent.connect("enter", connection)
         bench.engine.greet(agent, "enter")
         agent.disconnect("enter")
     except AgentError as error:
         if arm == "encrypted":
-            bench.servers.refused.note(place(bench), fields, error)
+            bench.servers.refused.note(place(bench), connection, error)
         return error
     return None
 
@@ -116,9 +118,9 @@ def ready(bench: PreparedCell, pair: ServerPair) -> None:
         if name not in bench.shared.schemas:
             bench.at_end.enter_context(_running_schema(bench, arm))
             bench.shared.schemas.add(name)
-    for arm, fields in pair.connect.items():
+    for arm in pair.connect:
         if arm in bench.own_schemas:
-            fields |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
+            pair.connect[arm] |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
 
 
 def make_contact(bench: PreparedCell, paused: Callable[[], AbstractContextManager[None]]) -> None:
@@ -161,28 +163,26 @@ def ask_password(
     bench: PreparedCell, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """Ask for a password on the terminal, if your server wants one that was found nowhere."""
-    fields = bench.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
-    if passwords.may_ask(fields):
-        passwords.ask_where_wanted(agent, fields, TakesUrl.of(bench.engine).refuses_anonymous, paused)
+    connection = bench.connection("encrypted", servers).single
+    if passwords.may_ask(connection):
+        passwords.ask_where_wanted(agent, connection, TakesUrl.of(bench.engine).refuses_anonymous, paused)
 
 
 @contextmanager
 def _running_schema(bench: PreparedCell, arm: Arm) -> Iterator[None]:
     """A scratch schema on your server, made for the run and dropped after it. Nothing else is touched."""
-    server = bench.engine.start(bench.installation, bench.directory, bench.supervisor)
+    server = bench.engine.start(StartRequest(bench.installation, bench.directory, bench.supervisor))
     # The first connection is made like your own, because the schema doesn't exist yet. In transit it is encrypted.
     own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
-    fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
+    connection = bench.connection(own, {"both": server}).single
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
     ca = bench.cell.ca or getattr(server, "ca", "")
     ca = "" if ca == SYSTEM else ca
     owner = OwnSchema.of(bench.engine)
-    with scratch_schema.own(owner, fields, name, bench.supervisor.run_id, log, bench.left, ca=ca):
+    with scratch_schema.own(owner, connection, name, bench.supervisor.run_id, log, bench.left, ca=ca):
         with Agent(log=log) as agent:
-            answer = agent.connect(
-                "loader", **(fields | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_schema(name))
-            )
-            bench.mechanism.check_version(bench.engine, str(answer["server_version"]))
+            answer = agent.connect("loader", connection | bench.of_arm(arm) | owner.in_schema(name))
+            bench.mechanism.check_version(bench.engine, answer.server_version)
             loading.fill(bench, agent, arm)
         yield

@@ -16,7 +16,7 @@ from ciphercost.model.run_directory import new_id
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import specs
-from ciphercost.prove import client_witness, column_checks, destructive_test, probe, witnesses
+from ciphercost.prove import client_witness, column_checks, destructive_test, witnesses
 from ciphercost.provision import server_pairs, users_server
 from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.prepared_cell import PreparedCell
@@ -86,7 +86,7 @@ def not_enforced(asked: ConnectionString, *, in_clear: bool) -> list[str]:
 
 def in_columns(pair: ServerPair, agent: Agent) -> list[Finding]:
     """What encrypted values reveal."""
-    agent.connect("encrypted", **probe.single(pair.connect["encrypted"]))
+    agent.connect("encrypted", pair.connect["encrypted"].single)
     return column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
 
 

@@ -35,6 +35,7 @@ from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
 from ciphercost.load.jdbc.drivers import STORE_PASSWORD, Driver
 from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.model.connection import Connected, JdbcConnection
 from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
@@ -99,15 +100,16 @@ class Probe:
         self._stack = contextlib.ExitStack()
         self._agent = self._stack.enter_context(java.agent(log=self._log))
         found = _USER.search(address.url)
-        self._fields: dict[str, object] = {
-            "driver": "jdbc",
-            "jars": ":".join(map(str, driver.jars())),
-            "witness": EncryptsConnections.of(engine).tls_witness,
-            "user": next(filter(None, found.groups()), "") if found else _user(address),
-        }
-        self._fields |= {"driver_class": driver.driver_class} if driver.driver_class else {}
-        if password := _password(address, str(self._fields["user"])):
-            self._fields["password"] = password
+        user = next(filter(None, found.groups()), "") if found else _user(address)
+        self._connection = JdbcConnection(
+            driver="jdbc",
+            url=address.url,
+            jars=":".join(map(str, driver.jars())),
+            witness=EncryptsConnections.of(engine).tls_witness,
+            user=user,
+            driver_class=driver.driver_class or None,
+            password=_password(address, user) or None,
+        )
         loopback = _is_loopback(address)
         self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
         """Whether the driver can reach the relay under the server's own name."""
@@ -123,7 +125,7 @@ class Probe:
     def close(self) -> None:
         self._stack.close()
 
-    def connect(self) -> dict[str, object]:
+    def connect(self) -> Connected:
         """Connect as the application does. Raises UsageError if the driver rejects the URL, RunError with the driver's reason."""
         try:
             return self._login()
@@ -133,18 +135,19 @@ class Probe:
             more = ""
             if wants_certificate(str(error)):
                 more = f". {CERTIFICATE_WANTED.removesuffix(': let this user log in without one, on a test copy')}"
-            elif error.code.startswith(DENIED) and not self._fields.get("password"):
+            elif error.code.startswith(DENIED) and not self._connection.password:
                 more = f". No password was given: {TakesUrl.of(self.engine).give_password}"
             raise RunError(f"the application can't connect: {error.words}{more}") from None
 
-    def _login(self) -> dict[str, object]:
+    def _login(self) -> Connected:
         try:
-            return self._agent.connect("own", url=self.address.url, **self._fields)
+            return self._agent.connect("own", self._connection)
         except AgentError as error:
-            if not error.code.startswith(DENIED) or self._fields.get("password") or not sys.stdin.isatty():
+            if not error.code.startswith(DENIED) or self._connection.password or not sys.stdin.isatty():
                 raise
-        self._fields["password"] = Secret(getpass.getpass(f"password of {self._fields['user']}: "))
-        return self._agent.connect("own", url=self.address.url, **self._fields)
+        password = Secret(getpass.getpass(f"password of {self._connection.user}: "))
+        self._connection |= {"password": password}
+        return self._agent.connect("own", self._connection)
 
     def between(self, port: int, host: str = "") -> str:
         """Connect to this port of 127.0.0.1, or of `host` by that name. Returns the reason for a failure, or ""."""
@@ -157,9 +160,10 @@ class Probe:
 
     def _reached(self, agent: Agent, port: int, host: str = "") -> str:
         shown = host or ("" if self._own_name else "127.0.0.1")
-        relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
+        relayed = bool(self.address.host) and not is_loopback(self._target())
+        moved = self._connection | {"url": self.address.moved(port, shown), "relayed": relayed}
         try:
-            agent.connect("between", url=self.address.moved(port, shown), **self._fields, **relayed)
+            agent.connect("between", moved)
         except AgentError as error:
             return str(error) or error.code
         return ""
@@ -244,8 +248,8 @@ def _examine_one(address: Address, jars: str, client: str) -> tuple[bool, str]:
 def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
     """(encrypted and verified, text to print) from every witness of the connection."""
     session = probe.connect()
-    encrypted = bool(session["encrypted"])
-    used = f"{session['protocol']} {session['cipher']}".strip()
+    encrypted = session.encrypted
+    used = f"{session.protocol} {session.cipher}".strip()
     found = [("server", encrypted, f"the server reports the session as {used or 'not encrypted'}")]
     verdict, reason = False, "UNENCRYPTED: anyone on the path can read and change everything"
     if encrypted:
@@ -261,8 +265,8 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
             reason = f"ENCRYPTED with {used}"
         elif verdict:
             reason = f"ENCRYPTED with {used}, and the server VERIFIED ({_how(peer.by, named=named)})"
-    version = jdbc_agent.plain_version(str(session["server_version"]))
-    lines = [f"{driver.title} · {probe.engine.title} {version} · {session['library']}"]
+    version = jdbc_agent.plain_version(session.server_version)
+    lines = [f"{driver.title} · {probe.engine.title} {version} · {session.library}"]
     for witness, passed, detail in found:
         lines += wrap(
             f"{'ok    ' if passed else 'FAILED'} {witness}: {' '.join(detail.split())}", "    ", "           "

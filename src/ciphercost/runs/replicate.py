@@ -155,14 +155,14 @@ class _Pair:
         self._study, self._bench, self._number, self._progress = study, bench, number, progress
         self._opened = 0
         self._stack = ExitStack()
-        self.client: Callable[[], Agent]
-        """Starts another client process with the same settings as the session's agent."""
 
     def close(self) -> None:
         self._stack.close()
 
-    def open(self) -> tuple[ServerPair, Agent]:
-        """Close the current session and start a new one. Raises RunError, Unproven, UsageError."""
+    def open(self) -> tuple[ServerPair, Agent, Callable[[], Agent]]:
+        """Close the current session and start a new one: its servers, its agent, and what starts another client process with the
+        same settings. Raises RunError, Unproven, UsageError.
+        """
         self._stack.close()
         self._opened += 1
         bench, kept = self._bench, self._progress.kept
@@ -174,7 +174,7 @@ class _Pair:
         self._stack.enter_context(off_measured_cores(set(cores)))
         groups = self._stack.enter_context(memory.limited(bench.supervisor, self._study.memory_limit))
         servers = server_pairs.start(bench, number, set(cores), set(cores), schedule.arms(seed, self._number, number))
-        self.client = partial(
+        client = partial(
             Agent,
             cpus=cores or None,
             log=bench.logs / "agent.log",
@@ -182,7 +182,7 @@ class _Pair:
             netns=servers.netns,  # behind the link, if there is one
             cgroups=groups,
         )
-        agent = self._stack.enter_context(self.client())
+        agent = self._stack.enter_context(client())
         kept.version = kept.version or bench.installation.version
         if kept.engines:
             kept.versions[bench.cell.engine] = bench.installation.version
@@ -193,17 +193,17 @@ class _Pair:
         kept.encryption = kept.encryption or client_witness.negotiated(connected)
         self._progress.record.save_study(kept)
         witnesses.require(proofs, bench.mechanism, bench.engine.mute, factors=bench.factors)
-        return servers, agent
+        return servers, agent, client
 
     def renew(self, stage: Stage) -> None:
-        stage.pair, stage.agent = self.open()
+        stage.pair, stage.agent, stage.client = self.open()
 
 
 def _pair(study: Study, bench: PreparedCell, number: int, progress: _Progress) -> None:
     """Run the procedure on one pair of arms. Raises RunError, UsageError."""
     pair = _Pair(study, bench, number, progress)
     with closing(pair):
-        servers, agent = pair.open()
+        servers, agent, client = pair.open()
         seed = progress.record.facts.seed
         stage = Stage(
             bench,
@@ -214,7 +214,7 @@ def _pair(study: Study, bench: PreparedCell, number: int, progress: _Progress) -
             progress.say,
             progress.keep,
             pair.renew,
-            lambda: pair.client(),
+            client,
             seed,
         )
         try:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ciphercost.load.program import Program
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.studies import Stage
@@ -46,14 +47,14 @@ def run(
             program = only(stage.bench.program, operation) if transactions else stage.bench.program
             stage.say(f"as published: {' '.join(filter(None, (operation, name)))}, {arm}")
             started = time.monotonic() - began
-            own = {"per_request": True} if operation in per_request else {}
+            own: Changes = {"per_request": True} if operation in per_request else {}
             made = [once(stage, arm, program, own) for _ in range(int(settings[RUNS]))]
             stage.keep(
                 StudyRun(
                     operation,
                     arm,
                     round(started, 3),
-                    {"clients": float(str(stage.pair.connect[arm]["connections"]))},  # type: ignore[index]
+                    {"clients": float(stage.pair.connect[arm].connections)},  # type: ignore[index]
                     {RATE: [each[0] for each in made], OPERATIONS: [each[1] for each in made]},
                     mechanism=stage.bench.mechanism.name,
                     server=name,
@@ -61,12 +62,12 @@ def run(
             )
 
 
-def once(stage: Stage, arm: str, program: Program, own: Mapping[str, object]) -> tuple[float, float]:
-    """(operations per second, operations) of one run of one arm. `own`: fields of its connections. Raises AgentError, RunError, Unproven."""
+def once(stage: Stage, arm: str, program: Program, own: Changes) -> tuple[float, float]:
+    """(operations per second, operations) of one run of one arm. `own`: what differs in its connections. Raises AgentError, RunError, Unproven."""
     settings = stage.record.settings
     stage.agent.program(program)
-    answer = stage.agent.connect(arm, **{**stage.pair.connect[arm], **own})  # type: ignore[index]
-    if bool(answer["encrypted"]) != (arm == "encrypted"):
+    answer = stage.agent.connect(arm, stage.pair.connect[arm] | own)  # type: ignore[index]
+    if answer.encrypted != (arm == "encrypted"):
         raise Unproven(
             f"client witness, {arm} arm: the load's connection is not encrypted as it was when it was proven"
         )

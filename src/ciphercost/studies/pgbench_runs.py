@@ -15,7 +15,6 @@ from ciphercost.host.programs import output_of
 from ciphercost.host.run_ownership import server_user
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.secret import reveal
-from ciphercost.prove.probe import single
 from ciphercost.studies import Stage, pgbench, tde_pairs
 
 LOAD_SECONDS = 600.0
@@ -82,13 +81,13 @@ def version_of(program: Path) -> str:
 
 def run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:
     """The complete output of one run, which is also kept in the logs. Raises RunError."""
-    fields = stage.pair.connect[arm]  # type: ignore[index]
+    connection = stage.pair.connect[arm]  # type: ignore[index]
     log = stage.bench.logs / f"pgbench-{pair_of(stage).replace(' ', '-')}-{arm}-{what}.log"
-    reach = ["-h", str(fields["host"]), "-p", str(fields["port"]), "-U", str(fields["user"])]
+    reach = ["-h", connection.host, "-p", str(connection.port), "-U", connection.user or ""]
     process = stage.bench.supervisor.spawn(
-        [program, *reach, *argv, str(fields["database"])],
+        [program, *reach, *argv, connection.database or ""],
         # Every user could read an argument.
-        env={"PGPASSWORD": reveal(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
+        env={"PGPASSWORD": reveal(connection.password), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
         user=server_user(),
         log=log,
     )
@@ -108,7 +107,7 @@ def run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], secon
 
 def query(stage: Stage, arm: str, sql: str, seconds: float | None = None) -> list[list[str | None]]:
     """Rows of a query on a connection of its own, closed afterwards: only pgbench's are open under load."""
-    stage.agent.connect("asker", **single(stage.pair.connect[arm]))  # type: ignore[index]
+    stage.agent.connect("asker", stage.pair.connect[arm].single)  # type: ignore[index]
     rows = stage.agent.query("asker", sql, timeout=seconds)
     stage.agent.disconnect("asker")
     return rows

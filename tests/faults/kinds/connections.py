@@ -20,10 +20,10 @@ MOST = 400
 def behind_a_proxy(world: World) -> None:
     """Start a server as a user has it, with a proxy in front, and measure it by its URL."""
     server = world.stack.enter_context(user_server(world.engine, world.directory))
-    proxy = world.stack.enter_context(Proxy(int(str(server.fields["port"]))))
+    proxy = world.stack.enter_context(Proxy(server.fields.port))
     world.proxy, world.server = proxy, server
     world.environment |= {**server.environment, "CIPHERCOST_TIMEOUT": DEADLINE}
-    world.more = ["--url", server.url_for(str(server.fields["user"]), proxy.port), *server.by_ca]
+    world.more = ["--url", server.url_for(str(server.fields.user), proxy.port), *server.by_ca]
     world.cleaning.append(world.more)
     world.also_left.append(lambda: [f"schema {name}" for name in server.schemas()])
 
@@ -57,7 +57,7 @@ def used_up(going: Going) -> bool:
     with Agent() as agent:
         for number in range(MOST):
             try:
-                agent.connect(f"taken{number}", **{**going.world.server.fields, "connections": 1})
+                agent.connect(f"taken{number}", going.world.server.fields | {"connections": 1})
             except AgentError:
                 time.sleep(WHILE)
                 return True
@@ -67,7 +67,7 @@ def used_up(going: Going) -> bool:
 def restarted(going: Going) -> bool:
     """Stop the server in order, and start it again."""
     going.world.server.restart()
-    going.world.proxy.target = int(str(going.world.server.fields["port"]))
+    going.world.proxy.target = going.world.server.fields.port
     return True
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer
@@ -33,6 +33,7 @@ from ciphercost.host.programs import output_of
 from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.load.connection_string import ConnectionString, mysql
 from ciphercost.model import grants
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError, RunError
 
 if TYPE_CHECKING:
@@ -262,29 +263,21 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
                 f"{self.title} {installation.version} could not create its system tables in {directory}: {error}"
             ) from None
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
+    def start(self, request: StartRequest) -> Server:
+        installation, directory = request.installation, request.directory
         if installation.source == "running":
             return RunningServer(self.name, installation.location, self.programs)
-        given, env, address = apart(settings)
+        given, env, address = apart(request.settings)
         base = self.base_command(installation, directory, address)
         started = launch(
-            supervisor,
+            request.supervisor,
             f"{self.title} {installation.version}",
             lambda port: [*base, f"--port={port}", *_options(given)],
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=env,
-            cpus=cpus,
+            cpus=request.cpus,
             hopeless=self.hopeless,
             address=address,
         )
@@ -339,8 +332,8 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
 
     # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
 
-    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
-        agent.connect("schema", **fields)
+    def make_schema(self, agent: Agent, connection: Connection, name: str, run_id: str) -> None:
+        agent.connect("schema", connection)
         agent.query("schema", f"CREATE DATABASE {_quoted(name)} CHARACTER SET utf8mb4")
         try:
             agent.query("schema", f"CREATE TABLE {_quoted(name)}.{MARK_TABLE} (run varchar(100) NOT NULL PRIMARY KEY)")
@@ -356,17 +349,17 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     def drop_schema(
         self,
         agent: Agent,
-        fields: Mapping[str, object],
+        connection: Connection,
         name: str,
         *,
         unmarked: bool = False,  # noqa: ARG002
     ) -> None:
-        agent.connect("schema", **fields)
+        agent.connect("schema", connection)
         agent.query("schema", f"DROP DATABASE {_quoted(name)}", timeout=deadlines.check())
         agent.disconnect("schema")
 
-    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
-        agent.connect("schema", **fields)
+    def schemas(self, agent: Agent, connection: Connection) -> dict[str, str]:
+        agent.connect("schema", connection)
         rows = agent.query(
             "schema",
             "SELECT s.SCHEMA_NAME, t.TABLE_NAME FROM information_schema.SCHEMATA s LEFT JOIN information_schema.TABLES t "
@@ -380,7 +373,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
         agent.disconnect("schema")
         return found
 
-    def in_schema(self, name: str) -> dict[str, object]:
+    def in_schema(self, name: str) -> Changes:
         return {"database": name}
 
     # By default MySQL answers from a cache that may be a day old.
@@ -390,9 +383,9 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     )
     """A table is its primary key. Whole pages count, as of the last ANALYZE."""
 
-    def right_to_make(self, fields: Mapping[str, object]) -> str:
+    def right_to_make(self, connection: Connection) -> str:
         """Return the GRANT with which an administrator lets this user create our database. User-visible."""
-        return f"{grants.statement(self.name, fields['user'])} (or the host it logs in from)"
+        return f"{grants.statement(self.name, connection.user)} (or the host it logs in from)"
 
 
 def _quoted(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from ciphercost.engines._web.answer import asked
+from ciphercost.model.connection import Connection, HttpVersion
 from ciphercost.model.errors import AgentError
 
 if TYPE_CHECKING:
@@ -48,17 +49,17 @@ def of_code(code: str) -> str:
     return STATUS.get(status, OURS if status >= 500 else f"Name a page that answers 200, not {status}")
 
 
-def of(agent: LoadClient, arm: Arm, fields: Mapping[str, object], error: AgentError, urls: Mapping[str, str]) -> str:
-    """What is wrong with this arm, and what to do. `fields`: of its `connect`; `urls`: of both arms. It asks the server again."""
+def of(agent: LoadClient, arm: Arm, connection: Connection, error: AgentError, urls: Mapping[str, str]) -> str:
+    """What is wrong with this arm, and what to do. `connection`: its own; `urls`: of both arms. It asks the server again."""
     if re.fullmatch(r"status-3\d\d(-https)?", error.code) and error.code != "status-304":
-        return _of_redirect(_location(agent, fields), arm, urls)
+        return _of_redirect(_location(agent, connection), arm, urls)
     if error.code == "status-400" and arm == "plain" and (shared := _on_tls_port(urls)):
         return shared
     if error.code in NOT_HTTP:
         if shared := _on_tls_port(urls) if arm == "plain" else "":
             return shared
-        wanted = "1.1" if str(fields.get("http", "1.1")) == "2" else "2"
-        if str(fields.get("http")) != "3" and _answers(agent, {**fields, "http": wanted}):
+        wanted: HttpVersion = "1.1" if connection.http == "2" else "2"
+        if connection.http != "3" and _answers(agent, connection | {"http": wanted}):
             return OTHER_VERSION[wanted]
         return "" if error.code == "tls" else f"Is {urls[arm]} the address of a web server, and does it run?"
     return of_code(error.code)
@@ -72,10 +73,10 @@ def _on_tls_port(urls: Mapping[str, str]) -> str:
     return f"Port {plain.port} takes TLS, so it is no http address: name the port of http:// in --url http://{plain.hostname}:PORT{plain.path or '/'}"
 
 
-def _location(agent: LoadClient, fields: Mapping[str, object]) -> str:
+def _location(agent: LoadClient, connection: Connection) -> str:
     """Where the server sends a client that asks for the page; empty: nowhere, or it no longer answers."""
     with contextlib.suppress(AgentError):
-        agent.connect("advice", **_single(fields))
+        agent.connect("advice", connection.single)
         try:
             return asked(agent, "advice", "GET").location
         finally:
@@ -83,10 +84,10 @@ def _location(agent: LoadClient, fields: Mapping[str, object]) -> str:
     return ""
 
 
-def _answers(agent: LoadClient, fields: Mapping[str, object]) -> bool:
-    """Whether the server answers a request over a connection of these fields."""
+def _answers(agent: LoadClient, connection: Connection) -> bool:
+    """Whether the server answers a request over this connection."""
     try:
-        agent.connect("advice", **_single(fields))
+        agent.connect("advice", connection.single)
         asked(agent, "advice", "GET")
     except AgentError:
         return False
@@ -94,10 +95,6 @@ def _answers(agent: LoadClient, fields: Mapping[str, object]) -> bool:
         with contextlib.suppress(AgentError):
             agent.disconnect("advice")
     return True
-
-
-def _single(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name != "per_request"} | {"connections": 1, "threads": 1}
 
 
 def _of_redirect(location: str, arm: Arm, urls: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from ciphercost.engines import Server
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.answer import Answer, request_ok
@@ -30,6 +30,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
 from ciphercost.host.ports import LOOPBACK, free_port
 from ciphercost.host.run_ownership import hand_over
+from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError, RefusedSetting, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ class WebServer(StartedServer):
         if stalls:
             self.other_ports["http2-in-clear"] = self.other_ports["no-sendfile"]
 
-    def connection(self) -> dict[str, object]:
-        return {"driver": self.driver, "host": self.address, "port": self.port, "authority": AUTHORITY}
+    def connection(self) -> Connection:
+        return Connection(driver=self.driver, host=self.address, port=self.port, authority=AUTHORITY)
 
     def handshakes(self) -> tuple[int, int]:
         """Count handshakes without those of the witnesses."""
@@ -186,22 +187,14 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
             each.chmod(0o755 if each.is_dir() else 0o644)
         (directory / DOCUMENTS).symlink_to(place)
 
-    def start(
-        self,
-        installation: Installation,
-        directory: Path,
-        supervisor: Supervisor,
-        *,
-        cpus: Iterable[int] | None = None,
-        settings: Mapping[str, str] | None = None,
-        logs: Path | None = None,
-    ) -> Server:
-        given, env, address = apart(settings)
+    def start(self, request: StartRequest) -> Server:
+        installation, directory = request.installation, request.directory
+        given, env, address = apart(request.settings)
         http3 = given.pop(HTTP3, "") == "on"  # a user can't give it: `decided_settings`
         own = {name: given.pop(name) for name in list(given) if not name.startswith(OURS)}
         given = {name.removeprefix(OURS): value for name, value in given.items()}
         connections = int(given.pop("connections", CONNECTIONS))
-        chosen = sorted(cpus) if cpus is not None else None
+        chosen = sorted(request.cpus) if request.cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
 
@@ -214,12 +207,12 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
 
         start = partial(
             launch,
-            supervisor,
+            request.supervisor,
             f"{self.title} {installation.version}",
             command,
             answers,
             directory=directory,
-            logs=logs,
+            logs=request.logs,
             env=self.environment(directory, env),
             cpus=chosen,
             also=lambda: [each for each in (made[-1].ports.tls, made[-1].ports.no_sendfile) if each],
@@ -255,9 +248,7 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
     def workload_settings(self, parameters: Mapping[str, int | str]) -> dict[str, str]:
         return {HTTP3: "on"} if http_version(parameters) == "3" else {}
 
-    def workload_fields(
-        self, version: str, parameters: Mapping[str, int | str], *, encrypted: bool
-    ) -> dict[str, object]:
+    def workload_fields(self, version: str, parameters: Mapping[str, int | str], *, encrypted: bool) -> Changes:
         wanted = http_version(parameters)
         if wanted == "3" and self.no_http3:
             raise UsageError(f"http=3: {self.no_http3}; use nginx, or write http=2")
@@ -360,13 +351,15 @@ def http_version(parameters: Mapping[str, int | str]) -> str:
     return wanted
 
 
-def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> dict[str, object]:
-    """Return the `connect` field for an arm's HTTP version. Raises UsageError. Pure.
+def http_fields(parameters: Mapping[str, int | str], *, encrypted: bool) -> Changes:
+    """Return what an arm's HTTP version adds to its connections. Raises UsageError. Pure.
 
     HTTP/3 has no unencrypted form: beside it, the plain arm speaks HTTP/1.1.
     """
     wanted = http_version(parameters)
-    return {"http": wanted} if wanted == "2" or (wanted == "3" and encrypted) else {}
+    if wanted == "2":
+        return {"http": "2"}
+    return {"http": "3"} if wanted == "3" and encrypted else {}
 
 
 def _older(version: str, since: str) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines.capabilities import Capability
+from ciphercost.model.connection import Changes, Connection
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
@@ -27,15 +27,15 @@ class OwnSchema(Capability):
     """SQL that returns one row for the current schema: bytes of tables, bytes of indexes; empty: there is none."""
 
     @abstractmethod
-    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
+    def make_schema(self, agent: Agent, connection: Connection, name: str, run_id: str) -> None:
         """Create an empty schema with this name and mark it with the run. Raises AgentError, also if it exists already.
 
-        `fields`: the agent's `connect` fields that reach the server without the schema. `run_id`: one line of up to 100
+        `connection`: reaches the server without the schema. `run_id`: one line of up to 100
         letters, digits, `.:_-` and spaces (run, machine, process), which `schemas` returns unchanged.
         """
 
     @abstractmethod
-    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str, *, unmarked: bool = False) -> None:
+    def drop_schema(self, agent: Agent, connection: Connection, name: str, *, unmarked: bool = False) -> None:
         """Drop a schema that `make_schema` created, with everything in it. Raises AgentError.
 
         `unmarked`: `make_schema` may have been interrupted before it wrote the mark, so drop the schema without one
@@ -43,18 +43,18 @@ class OwnSchema(Capability):
         """
 
     @abstractmethod
-    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
+    def schemas(self, agent: Agent, connection: Connection) -> dict[str, str]:
         """Return the mark of every schema whose name begins with `ciphercost_`; '' for one without a mark of ours."""
 
-    def schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> str | None:
+    def schema(self, agent: Agent, connection: Connection, name: str) -> str | None:
         """Return the mark of this schema: '' if it has none of ours, None if there is no such schema."""
-        return self.schemas(agent, fields).get(name)
+        return self.schemas(agent, connection).get(name)
 
     @abstractmethod
-    def in_schema(self, name: str) -> dict[str, object]:
+    def in_schema(self, name: str) -> Changes:
         """Return the `connect` fields that make statements work in this schema."""
 
-    def in_own_schema(self, name: str) -> dict[str, object]:
+    def in_own_schema(self, name: str) -> Changes:
         """The same on a server that ciphercost started; its data may have been copied since `make_schema`."""
         return self.in_schema(name)
 
@@ -63,5 +63,5 @@ class OwnSchema(Capability):
         return None
 
     @abstractmethod
-    def right_to_make(self, fields: Mapping[str, object]) -> str:
+    def right_to_make(self, connection: Connection) -> str:
         """Return the statement with which an administrator lets this user create a schema. User-visible."""

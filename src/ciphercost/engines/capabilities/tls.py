@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.model.connection import Changes
 
 if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
@@ -36,7 +37,7 @@ class HasTls(EncryptsConnections):
     tls_round_trips: int = 0
     """Round trips that the server's protocol needs to agree on TLS before the TLS handshake begins."""
 
-    def plaintext_fields(self) -> dict[str, object]:
+    def plaintext_fields(self) -> Changes:
         return {"tls": "off"}
 
     @abstractmethod

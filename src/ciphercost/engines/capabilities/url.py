@@ -10,6 +10,7 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.model.connection import Connection
 
 if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient
@@ -78,10 +79,10 @@ class TakesUrl(Capability):
         url: str,  # noqa: ARG002
         agent: LoadClient,  # noqa: ARG002
         arm: Arm,  # noqa: ARG002
-        fields: Mapping[str, object],  # noqa: ARG002
+        connection: Connection,  # noqa: ARG002
         error: AgentError,
     ) -> str:
-        """Say what is wrong with this arm, and what to do. It may ask the server again, with the arm's own `fields` of `connect`."""
+        """Say what is wrong with this arm, and what to do. It may ask the server again, over the arm's own `connection`."""
         return self.hint(error.code, str(error))
 
     def no_control(self, url: str, code: str) -> str:  # noqa: ARG002

@@ -7,12 +7,13 @@ the hosts of JDBC URLs. Each has a table of parameters. A parameter is honoured,
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Literal
 from urllib.parse import unquote
 
 import msgspec
 
+from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
@@ -63,8 +64,8 @@ class ConnectionString(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `require` verifies the server's chain if an authority is named, as libpq does."""
     crl: tuple[str, ...] = ()
     """Files of revocation lists."""
-    tls: Mapping[str, str] = {}
-    """Fields of the agent's `connect`, for encrypted connections only."""
+    tls: Changes = {}
+    """What it changes in encrypted connections."""
     password: Secret | None = None
     """From a file that the string or the environment names."""
     passfile: str = ""

@@ -31,13 +31,14 @@ from ciphercost.load.connection_string import (
     split,
     unknown,
 )
+from ciphercost.model.connection import Changes, TlsVersion
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
 SCHEMES = ("postgresql", "postgres")
 INSTEAD = "set PGPASSWORD, or put it into ~/.pgpass"
 LEVELS = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-VERSIONS = {"tlsv1": "1.0", "tlsv1.1": "1.1", "tlsv1.2": "1.2", "tlsv1.3": "1.3"}
+VERSIONS: dict[str, TlsVersion] = {"tlsv1": "1.0", "tlsv1.1": "1.1", "tlsv1.2": "1.2", "tlsv1.3": "1.3"}
 LEAST_VERSION = "1.2"
 PORT = 5432
 
@@ -218,13 +219,13 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
     if level == "verify-full" and "hostaddr" in found and "host" not in found:
         raise UsageError(f"{said}: libpq needs the server's name for that; write host=NAME beside hostaddr")
     listed = _text(found, "sslcrl") or (_default("root.crl") if level.startswith("verify") else "")
-    tls = {}
-    for name, field in (("ssl_min_protocol_version", "tls_min"), ("ssl_max_protocol_version", "tls_max")):
+    tls: Changes = {}
+    for name in ("ssl_min_protocol_version", "ssl_max_protocol_version"):
         if value := _text(found, name):
             if value.lower() not in VERSIONS:
                 raise UsageError(f"{found[name].said}: {nearest(value, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'])}")
-            tls[field] = VERSIONS[value.lower()]
-    if tls.get("tls_min", LEAST_VERSION) > tls.get("tls_max", "9"):
+            tls["tls_min" if "min" in name else "tls_max"] = VERSIONS[value.lower()]
+    if (tls.get("tls_min") or LEAST_VERSION) > (tls.get("tls_max") or "9"):
         raise UsageError(
             "ssl_min_protocol_version (TLSv1.2 unless it is given) is above ssl_max_protocol_version, which leaves no version of TLS"
         )

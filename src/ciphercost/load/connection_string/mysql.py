@@ -27,6 +27,7 @@ from ciphercost.load.connection_string import (
     split,
     unknown,
 )
+from ciphercost.model.connection import Changes, TlsVersion
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
@@ -41,7 +42,7 @@ MODES: Mapping[str, Level] = MappingProxyType(
         "VERIFY_IDENTITY": "verify-full",
     }
 )
-VERSIONS = {"TLSv1": "1.0", "TLSv1.1": "1.1", "TLSv1.2": "1.2", "TLSv1.3": "1.3"}
+VERSIONS: dict[str, TlsVersion] = {"TLSv1": "1.0", "TLSv1.1": "1.1", "TLSv1.2": "1.2", "TLSv1.3": "1.3"}
 ON, OFF = ("1", "true", "on", "yes", ""), ("0", "false", "off", "no")
 
 HONOURED = (
@@ -248,8 +249,8 @@ def _unsaid(engine: str) -> str:
     )
 
 
-def _versions(found: Mapping[str, Value]) -> dict[str, str]:
-    """Fields of the agent's `connect` for the allowed versions of TLS. Raises UsageError. Pure."""
+def _versions(found: Mapping[str, Value]) -> Changes:
+    """What the allowed versions of TLS change in a connection. Raises UsageError. Pure."""
     name = "tls-version" if _text(found, "tls-version") else "tls-versions"
     text = _text(found, name).strip("[]")
     if not text:

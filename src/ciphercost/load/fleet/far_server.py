@@ -20,8 +20,8 @@ class FarServer:
 
     def __init__(self, crew: AgentPool, remote: Remote, place: ServerPlace) -> None:
         """Find the server there. Raises RunError."""
-        self._crew, self._remote = crew, remote
-        self.boot: str = crew.answer(remote, remote.start("begin", place), DESCRIBED_SECONDS)
+        self._crew, self._remote, self._place = crew, remote, place
+        self.boot: str = crew.answer(remote, remote.start("find", place), DESCRIBED_SECONDS)
         self._offset = clock.SHARED
         self._measured = float("-inf")
         self._call: Any = None
@@ -33,7 +33,7 @@ class FarServer:
             self._offset = clock.offset(self._ask() for _ in range(SAMPLES))
             self._measured = clock.now()
         there = self._offset.there
-        self._call = self._remote.start("sample", SampleOrder(there(begins), there(ends), REFRESH))
+        self._call = self._remote.start("sample", SampleOrder(self._place, there(begins), there(ends), REFRESH))
 
     def _ask(self) -> clock.Sample:
         sent = clock.now()

@@ -16,8 +16,20 @@ import msgspec
 
 from ciphercost.host import deadlines
 from ciphercost.host.ports import is_loopback
+from ciphercost.load import agent_messages
 from ciphercost.load.agent import Agent
-from ciphercost.load.agent_messages import Reply, connect_message, connect_seconds, program_messages, rows_of
+from ciphercost.load.agent_messages import (
+    Disconnect,
+    HelloAnswer,
+    Message,
+    Reply,
+    Rows,
+    connect_message,
+    connect_seconds,
+    program_messages,
+    query_message,
+    rows_of,
+)
 from ciphercost.load.fleet.agent_pool import AgentPool, Remote, Seat, patience
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.far_server import FarServer
@@ -26,9 +38,9 @@ from ciphercost.load.fleet.messages import FILES, Call, Failure, Sealed, ServerP
 from ciphercost.load.fleet.remote_agent import SAMPLING, be_punctual, boot_id, network, wait_until
 from ciphercost.load.load_client import LATE, SKEWED, ClientMachine
 from ciphercost.load.program import Program
+from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import AgentError, RunError, Unproven, UsageError
 from ciphercost.model.fleet import FleetFacts, FleetNode
-from ciphercost.model.secret import encoded
 from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import ARMS
 
@@ -108,7 +120,7 @@ class Fleet:
         return self._local.pid
 
     @property
-    def hello(self) -> dict[str, Any]:
+    def hello(self) -> HelloAnswer:
         return self._local.hello
 
     @property
@@ -139,41 +151,41 @@ class Fleet:
         seats = list(self._crew.seats)
         self._accepted(seats, self._crew.ask("requests", patience(deadlines.login()), [calls] * len(seats)))
 
-    def connect(self, arm: str, **fields: object) -> dict[str, Any]:
+    def connect(self, arm: str, connection: Connection) -> Connected:
         """Open an arm's connections, dealt out over all agents. All must negotiate the same.
 
         Raises AgentError, AgentsLost, Unproven; UsageError if a node can't reach the server.
         """
         if arm not in ARMS:
-            return self._local.connect(arm, **fields)
-        self._check_reachable(fields)
+            return self._local.connect(arm, connection)
+        self._check_reachable(connection.host)
         seats = list(self._crew.seats)
-        shares = deal(int(str(fields.get("connections", 1))), len(seats))
-        files = {
-            name: Sealed(Path(str(fields[name])).read_bytes()) for name in FILES if fields.get(name) not in (None, "")
-        }
+        shares = deal(connection.connections, len(seats))
+        files = {name: Sealed(Path(path).read_bytes()) for name in FILES if (path := getattr(connection, name))}
         calls = []
         for seat, share in zip(seats, shares, strict=True):
-            own = {**fields, "connections": share, "threads": max(1, min(share, self._cores(seat)))}
+            own = connection | {"connections": share, "threads": max(1, min(share, self._cores(seat)))}
             calls.append(_call(connect_message(arm, own), connect_seconds(own), files))
-        answers: list[dict[str, Any]] = self._accepted(
-            seats, self._crew.ask("request", patience(connect_seconds(fields)), calls)
-        )
+        lines = self._accepted(seats, self._crew.ask("request", patience(connect_seconds(connection)), calls))
+        answers = [msgspec.json.decode(each, type=Connected) for each in lines]
         for seat, answer in zip(seats, answers, strict=True):
             if unlike := differing(answers[0], answer):
                 raise Unproven(
-                    f"client witness, {arm} arm: {unlike} is {answers[0].get(unlike)!r} on {seats[0].name} and "
-                    f"{answer.get(unlike)!r} on {seat.name}: the agents do not make the same connections"
+                    f"client witness, {arm} arm: {unlike} is {getattr(answers[0], unlike)!r} on {seats[0].name} and "
+                    f"{getattr(answer, unlike)!r} on {seat.name}: the agents do not make the same connections"
                 )
-        summed = {name: sum(int(each.get(name, 0)) for each in answers) for name in ("connections", "resumed")}
-        return answers[0] | summed
+        return msgspec.structs.replace(
+            answers[0],
+            connections=sum(each.connections for each in answers),
+            resumed=sum(each.resumed or 0 for each in answers),
+        )
 
     def disconnect(self, arm: str) -> None:
         if arm not in ARMS:
             self._local.disconnect(arm)
             return
         seats = list(self._crew.seats)
-        call = _call({"type": "disconnect", "arm": arm}, patience())
+        call = _call(Disconnect(arm), patience())
         self._accepted(seats, self._crew.ask("request", patience(), [call] * len(seats)))
 
     def query(
@@ -182,19 +194,19 @@ class Fleet:
         """Run a query on an arm's first connection, or on every connection of every agent. Raises AgentError."""
         if arm not in ARMS:
             return self._local.query(arm, sql, everywhere=everywhere, timeout=timeout)
-        seconds = deadlines.query() if timeout is None else timeout
-        message = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds} | ({"all": True} if everywhere else {})
+        message = query_message(arm, sql, everywhere=everywhere, timeout=timeout)
+        seconds = message.timeout
         call = _call(message, patience(seconds))
         seats = list(self._crew.seats) if everywhere else self._crew.seats[:1]
         answers = self._crew.ask("request", patience(patience(seconds)), [call] * len(seats), seats)
-        return [row for answer in self._accepted(seats, answers) for row in rows_of(answer)]
+        lines = self._accepted(seats, answers)
+        return [row for each in lines for row in rows_of(msgspec.json.decode(each, type=Rows))]
 
     def reply(self, arm: str, sql: str) -> Reply:
         """Run a query of an arm that makes no load, from this machine. Raises AgentError."""
         return self._local.reply(arm, sql)
 
-    def _check_reachable(self, fields: Mapping[str, object]) -> None:
-        host = str(fields.get("host", ""))
+    def _check_reachable(self, host: str) -> None:
         if not (is_loopback(host) or host.startswith("/")):
             return
         for seat in self._crew.seats:
@@ -352,12 +364,13 @@ def mean(before: float | None, value: float, count: int) -> float:
     return max(0.0, value if before is None else before + (value - before) / count)
 
 
-def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def differing(one: Connected, other: Connected) -> str:
     """The name of a fact in which two `connected` answers differ, or "". Pure."""
     for name in AGREED:
-        if one.get(name) != other.get(name):
+        if getattr(one, name) != getattr(other, name):
             return name
-    return next((n for n in AGREED_IF_KNOWN if one.get(n) and other.get(n) and one[n] != other[n]), "")
+    known = ((name, getattr(one, name), getattr(other, name)) for name in AGREED_IF_KNOWN)
+    return next((name for name, here, there in known if here and there and here != there), "")
 
 
 def seed_of(seed: int, number: int) -> int:
@@ -386,8 +399,8 @@ def described(seats: Iterable[Seat], boot: str) -> list[FleetNode]:
     ]
 
 
-def _call(message: Mapping[str, Any], timeout: float, files: Mapping[str, Sealed] | None = None) -> Call:
-    return Call(Sealed(msgspec.json.encode(message, enc_hook=encoded)), dict(files or {}), timeout)
+def _call(message: Message, timeout: float, files: Mapping[str, Sealed] | None = None) -> Call:
+    return Call(Sealed(agent_messages.line(message)), dict(files or {}), timeout)
 
 
 def _call_at(moments: Sequence[tuple[float, Callable[[], None] | None]]) -> float:

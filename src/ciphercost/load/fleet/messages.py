@@ -98,6 +98,7 @@ class ServerPlace(msgspec.Struct, frozen=True):
 class SampleOrder(msgspec.Struct, frozen=True):
     """A window in which the server's host is sampled, by that host's clock."""
 
+    place: ServerPlace
     begins: float
     ends: float
     refresh: float

@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from ciphercost.host import deadlines, procfs
+from ciphercost.load import agent_messages
 from ciphercost.load.agent import Agent, find
 from ciphercost.load.fleet.clock import now
 from ciphercost.load.fleet.messages import FILES, Call, Failure, NodeDescription, SliceOrder, SliceReport, Start
 from ciphercost.load.load_client import LATE
 from ciphercost.model.errors import AgentError, CiphercostError
-from ciphercost.model.secret import Secret
 from ciphercost.model.spec import ARMS
 from ciphercost.model.version import VERSION
 
@@ -40,14 +40,57 @@ LOG_SHOWN = 4000
 _PR_SET_TIMERSLACK = 29
 
 
+class StartedAgent:
+    """An agent that runs on this node, with its files and its log in memory."""
+
+    def __init__(self, start: Start) -> None:
+        """Raises CiphercostError; then nothing is left."""
+        with contextlib.ExitStack() as undo:
+
+            def in_memory(name: str) -> int:
+                descriptor = os.memfd_create(name)
+                undo.callback(os.close, descriptor)
+                return descriptor
+
+            self._log = in_memory("agent.log")
+            self._files: dict[tuple[str, str], int] = {(arm, name): in_memory(name) for arm in ARMS for name in FILES}
+            self.agent = undo.enter_context(
+                Agent(
+                    [installed_agent()],
+                    cpus=start.cpus,
+                    log=Path(f"/proc/self/fd/{self._log}"),
+                    env=start.environment,
+                    descriptors=self._files.values(),
+                )
+            )
+            self.sampler = undo.enter_context(contextlib.closing(procfs.Sampler()))
+            self._undo = undo.pop_all()
+
+    def close(self) -> str:
+        """End the agent. Returns the end of its log."""
+        self.agent.close()
+        size = os.fstat(self._log).st_size
+        said = os.pread(self._log, LOG_SHOWN, max(0, size - LOG_SHOWN)).decode(errors="replace")
+        self._undo.close()
+        return said
+
+    def keep(self, arm: str, name: str, content: bytes) -> str:
+        """Keep a file in memory. Returns the path by which the agent reads it."""
+        descriptor = self._files[arm, name]
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, content, 0)
+        return f"/proc/self/fd/{descriptor}"
+
+
+NO_AGENT = Failure("this member has no agent", "agent", gone=True)
+
+
 class RemoteAgent:
     """One agent on a node. Every method returns data, or a `Failure`; none raises what the controller must handle."""
 
     def __init__(self) -> None:
-        self._agent: Agent | None = None
-        self._sampler: procfs.Sampler | None = None
-        self._files: dict[tuple[str, str], int] = {}
-        self._log = -1
+        self._started: StartedAgent | None = None
+        """None between sessions."""
 
     def describe(self) -> NodeDescription | Failure:
         """This node: its machine and the versions that it has."""
@@ -59,8 +102,8 @@ class RemoteAgent:
                 hello = agent.hello
         except CiphercostError as error:
             return Failure(str(error), "agent", gone=True)
-        found |= {"agent": hello.get("version", ""), "tls_library": hello.get("tls_library", "")}
-        found["agent_aes"] = bool(hello.get("aes"))
+        found |= {"agent": hello.version, "tls_library": hello.tls_library}
+        found["agent_aes"] = hello.aes
         usual_priority()
         found["niceness"] = os.getpriority(os.PRIO_PROCESS, 0)
         return NodeDescription(socket.gethostname(), boot_id(), network(), found)
@@ -74,38 +117,19 @@ class RemoteAgent:
         usual_priority()
         # The kernel may delay a wake-up by this much: a nanosecond instead of 50 µs.
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
-        self._log = os.memfd_create("agent.log")
-        self._files = {(arm, name): os.memfd_create(name) for arm in ARMS for name in FILES}
         try:
-            self._agent = Agent(
-                [installed_agent()],
-                cpus=start.cpus,
-                log=Path(f"/proc/self/fd/{self._log}"),
-                env=start.environment,
-                descriptors=self._files.values(),
-            )
+            self._started = StartedAgent(start)
         except CiphercostError as error:
             return Failure(str(error), "agent", gone=True)
-        self._sampler = procfs.Sampler()
         # They start slices, and note when they are counted; the agent's other threads make the load.
         be_punctual(STARTING)
-        real_time(self._agent.pid, STARTING)
+        real_time(self._started.agent.pid, STARTING)
         return None
 
     def end(self) -> str:
         """End the agent. Returns the end of its log."""
-        if self._agent is not None:
-            self._agent.close()
-        if self._sampler is not None:
-            self._sampler.close()
-        said = ""
-        if self._log >= 0:
-            size = os.fstat(self._log).st_size
-            said = os.pread(self._log, LOG_SHOWN, max(0, size - LOG_SHOWN)).decode(errors="replace")
-        for each in (*self._files.values(), *([self._log] if self._log >= 0 else [])):
-            os.close(each)
-        self._agent, self._sampler, self._files, self._log = None, None, {}, -1
-        return said
+        started, self._started = self._started, None
+        return started.close() if started else ""
 
     def clock(self) -> float:
         """What this node's clock shows."""
@@ -115,19 +139,17 @@ class RemoteAgent:
         """As `clock`, while another method may run: whether this process still answers at all."""
         return now()
 
-    def request(self, call: Call) -> dict[str, Any] | Failure:
+    def request(self, call: Call) -> bytes | Failure:
         """Pass a message on to the agent, with the paths of files in place of their content, and return its answer."""
-        if self._agent is None:
-            return Failure("this member has no agent", "agent", gone=True)
-        message: dict[str, Any] = msgspec.json.decode(call.message.reveal())
-        for name, content in call.files.items():
-            descriptor = self._files[message["arm"], name]
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, content.reveal(), 0)
-            message[name] = f"/proc/self/fd/{descriptor}"
-        shown = {name: Secret(value) if name in SECRETS else value for name, value in message.items()}
+        if (started := self._started) is None:
+            return NO_AGENT
+        line = call.message.reveal()
+        if call.files:
+            connection = agent_messages.connection_of(line)
+            paths = {name: started.keep(connection.arm, name, content.reveal()) for name, content in call.files.items()}
+            line = agent_messages.line(msgspec.structs.replace(connection, **paths))
         try:
-            return self._agent.request(shown, timeout=call.timeout)
+            return started.agent.exchange(line, call.timeout)
         except AgentError as error:
             return Failure(str(error), error.code)
         except CiphercostError as error:
@@ -145,9 +167,9 @@ class RemoteAgent:
         counted window is the agreed one.
         """
         early = order.at - now()
-        if self._agent is None or self._sampler is None:
-            return Failure("this member has no agent", "agent", gone=True)
-        sampler, counted_at = self._sampler, [0.0]
+        if self._started is None:
+            return NO_AGENT
+        agent, sampler, counted_at = self._started.agent, self._started.sampler, [0.0]
         counted_from, ends = order.at + order.discard * order.seconds, order.at + order.seconds
         wait_until(order.at + order.phase - GATHER)
         seconds, discard = order.seconds, 0.0
@@ -165,7 +187,7 @@ class RemoteAgent:
                 sampler.begin()
 
         try:
-            answer = self._agent.slice(
+            answer = agent.slice(
                 order.arm,
                 seconds,
                 discard=discard,
@@ -180,12 +202,8 @@ class RemoteAgent:
             return Failure(str(error), error.code)
         except CiphercostError as error:
             return Failure(str(error), "agent", gone=True)
-        counters = sampler.end(*self._agent.own_cpu(answer)) if order.sampled else None
+        counters = sampler.end(*agent.own_cpu(answer)) if order.sampled else None
         return SliceReport(answer, early, counted_at[0], counted_from, counters)
-
-
-SECRETS = ("password", "key", "sealing_key", "headers")
-"""Fields of an agent's messages that may not be shown."""
 
 
 def usual_priority() -> bool:

@@ -15,15 +15,22 @@ class ServerHost:
     """Sampler on the server's node. As with `RemoteAgent`, every method returns data or a `Failure`."""
 
     def __init__(self) -> None:
-        self._sampler: procfs.Sampler | None = None
+        self._samplers: dict[ServerPlace, procfs.Sampler] = {}
 
-    def begin(self, place: ServerPlace) -> str | Failure:
+    def find(self, place: ServerPlace) -> str | Failure:
         """Find the server's process by its port. Returns the boot id of its machine."""
-        pid = ports.listener(LOOPBACK, place.port, place.programs)
-        if not pid:
-            return Failure(f"no process of the server that listens on port {place.port} can be seen there", "server")
-        self._sampler = procfs.Sampler(pid)
-        return boot_id()
+        found = self._sampler(place)
+        return found if isinstance(found, Failure) else boot_id()
+
+    def _sampler(self, place: ServerPlace) -> procfs.Sampler | Failure:
+        if place not in self._samplers:
+            pid = ports.listener(LOOPBACK, place.port, place.programs)
+            if not pid:
+                return Failure(
+                    f"no process of the server that listens on port {place.port} can be seen there", "server"
+                )
+            self._samplers[place] = procfs.Sampler(pid)
+        return self._samplers[place]
 
     def clock(self) -> float:
         return now()
@@ -33,11 +40,12 @@ class ServerHost:
 
     def sample(self, order: SampleOrder) -> Counters | Failure:
         """What the server's processes and the host do between two moments of this machine's clock."""
-        if self._sampler is None:
-            return Failure("no server was found there", "server")
-        self._sampler.refresh(every=order.refresh)
+        sampler = self._sampler(order.place)
+        if isinstance(sampler, Failure):
+            return sampler
+        sampler.refresh(every=order.refresh)
         wait_until(order.begins)
-        self._sampler.begin()
+        sampler.begin()
         wait_until(order.ends)
-        self._sampler.stop()
-        return self._sampler.end()
+        sampler.stop()
+        return sampler.end()

@@ -40,7 +40,7 @@ def versions_here(agent: Callable[[], str]) -> dict[str, str]:
     found = {"ciphercost": VERSION}
     try:
         with Agent([agent()]) as made:
-            found["agent"] = str(made.hello.get("version", ""))
+            found["agent"] = made.hello.version
     except Exception:  # whatever is wrong with it, another one is needed
         return found
     return found

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 from ciphercost.host import maven, versions
 from ciphercost.host.maven import Artifact
 from ciphercost.model import bounds
+from ciphercost.model.connection import JdbcCalls, JdbcConnection
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
@@ -410,23 +411,23 @@ def connection(
     password: Secret | None = None,
     *,
     witness: str = "",
-    more: Mapping[str, object] | None = None,
-) -> dict[str, object]:
-    """Return the fields of the Java agent's `connect`; `more`: `how`, `autocommit`, `setup` and so on.
+    more: JdbcCalls | None = None,
+) -> JdbcConnection:
+    """Return the connection that the Java agent makes; `more`: `how`, `autocommit`, `setup` and so on.
 
     Downloads the jars. Raises MissingServer.
     """
-    fields: dict[str, object] = {
-        "driver": "jdbc",
-        "url": told.url,
-        "user": user,
-        "jars": ":".join(map(str, driver.jars())),
-        "properties": "\n".join(f"{name}={value}" for name, value in told.properties.items()),
-    }
-    fields |= {"password": password} if password else {}
-    fields |= {"driver_class": driver.driver_class} if driver.driver_class else {}
-    fields |= {"witness": witness} if witness else {}
-    return fields | dict(more or {})
+    return JdbcConnection(
+        driver="jdbc",
+        url=told.url,
+        user=user,
+        jars=":".join(map(str, driver.jars())),
+        properties="\n".join(f"{name}={value}" for name, value in told.properties.items()),
+        password=password or None,
+        driver_class=driver.driver_class or None,
+        witness=witness or None,
+        **(more or {}),
+    )
 
 
 def trust_store(certificates: Path, store: Path) -> Path:

@@ -24,6 +24,7 @@ from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _prop
 from ciphercost.load.jdbc.verify import MOST_SHOWN, Verdict, hint, refuses_impostor, refuses_other_name
 from ciphercost.load.plaintext_guard import encrypted_first, words
 from ciphercost.load.redact import SECRET
+from ciphercost.model.connection import Call, Connected, Connection, JdbcCalls, JdbcConnection, Pool
 from ciphercost.model.errors import AgentError, RunError, Unproven, server_code
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
@@ -66,7 +67,7 @@ class JdbcAgent(Agent):
         driver: Driver,
         engine: EngineDialect,
         options: Mapping[str, str],
-        like: Mapping[str, object],
+        like: Connection,
         *,
         aes: bool = True,
         cpus: Iterable[int] | None = None,
@@ -76,7 +77,7 @@ class JdbcAgent(Agent):
     ) -> None:
         """Start the agent in its own virtual machine.
 
-        `options`: the client's settings (`--set`). `like`: fields of the encrypted arm's `connect`; some must be
+        `options`: the client's settings (`--set`). `like`: the encrypted arm's connection; some of its settings must be
         options of the virtual machine. `supervisor`: that of the run, which owns the agent's files.
         """
         self.driver = driver
@@ -85,7 +86,7 @@ class JdbcAgent(Agent):
         self._closing = contextlib.ExitStack()
         self._place = self._closing.enter_context(temporary(supervisor, "jdbc"))
         self._checked: dict[tuple[str, str], Verdict] = {}
-        self.said: dict[str, dict[str, Any]] = {}
+        self.said: dict[str, Connected] = {}
         """The answers to `connect`, by arm."""
         try:
             machine = drivers.machine_options(self._host(like)[1], self._told(like).unsaid)
@@ -100,15 +101,22 @@ class JdbcAgent(Agent):
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def connect(self, arm: str, **fields: object) -> dict[str, Any]:
-        answer = super().connect(arm, **self.translated(fields))
-        answer["server_version"] = plain_version(str(answer["server_version"]))
-        answer["cipher"] = drivers.openssl(str(answer["cipher"]))
-        del answer["resumed"]  # JDBC can't report it
-        if answer["encrypted"] and fields.get("tls", "off") != "off":
-            answer["peer"] = "the server"
-            by, answer["checked"] = self._verified(fields)
-            answer["verified"], answer["verified_by"] = bool(by), by
+    def connect(self, arm: str, connection: Pool) -> Connected:
+        """Open an arm's connections; those of the Rust agent's kind are translated."""
+        if not isinstance(connection, Connection):
+            return super().connect(arm, connection)
+        answer = super().connect(arm, self.translated(connection))
+        answer = msgspec.structs.replace(
+            answer,
+            server_version=plain_version(answer.server_version),
+            cipher=drivers.openssl(answer.cipher),
+            resumed=None,  # JDBC can't report it
+        )
+        if answer.encrypted and connection.by_tls:
+            by, words = self._verified(connection)
+            answer = msgspec.structs.replace(
+                answer, peer="the server", checked=words, verified=bool(by), verified_by=by
+            )
         self.said[arm] = answer
         return answer
 
@@ -116,53 +124,49 @@ class JdbcAgent(Agent):
         super().disconnect(arm)
         self.said.pop(arm, None)
 
-    def translated(self, fields: Mapping[str, object]) -> dict[str, object]:
-        """Translate fields of the Rust agent's `connect` to the Java agent's."""
-        told = self._told(fields)
-        own = {name: self._options[name] for name in ("how",) if name in self._options}
-        more: dict[str, object] = {
-            **own,
-            **{name: _count(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
-            **{name: self._options[name] == "true" for name in ("autocommit", "prepared") if name in self._options},
-            **{
-                name: fields[name]
-                for name in ("connections", "threads", "setup", "relayed", "trusted")
-                if name in fields
-            },
+    def translated(self, connection: Connection) -> JdbcConnection:
+        """Translate a connection of the Rust agent's kind to one of the Java agent's."""
+        told = self._told(connection)
+        more: JdbcCalls = {
+            "connections": connection.connections,
+            "threads": connection.threads,
+            "per_request": connection.per_request,
+            "setup": connection.setup,
+            "relayed": connection.relayed,
+            "trusted": connection.trusted,
         }
-        if fields.get("per_request"):
-            more["per_request"] = True
-        user, password = str(fields.get("user", "")), Secret(reveal(fields.get("password")))
-        if key := reveal(fields.get("key")):
+        user, password = connection.user or "", Secret(reveal(connection.password))
+        if key := reveal(connection.key):
             password = Secret(f"{key} {password}")  # H2's way to give the key of its files
-        return drivers.connection(self.driver, told, user, password, witness=self.engine.tls_witness, more=more)
+        return drivers.connection(
+            self.driver, told, user, password, witness=self.engine.tls_witness, more={**more, **calls(self._options)}
+        )
 
-    def _told(self, fields: Mapping[str, object]) -> drivers.Address:
-        host, wish = self._host(fields)
-        near = is_loopback(str(fields["host"])) and not fields.get("relayed")
-        trusted = near or bool(fields.get("trusted"))
-        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")), trusted)
+    def _told(self, connection: Connection) -> drivers.Address:
+        host, wish = self._host(connection)
+        near = is_loopback(connection.host) and not connection.relayed
+        target = Target(host, connection.port, connection.database or "", near or connection.trusted)
         agents = {each.name for each in AGENT}
         more = {name: value for name, value in self._options.items() if name not in agents}
         more |= _properties(self._options.get("properties", ""))
-        more |= _properties(";".join(str(fields[name]) for name in ("properties", "cipher") if fields.get(name)))
-        if schema := fields.get("search_path"):
-            more["currentSchema"] = str(schema)
+        more |= _properties(";".join(filter(None, (connection.properties, connection.cipher))))
+        if connection.search_path:
+            more["currentSchema"] = connection.search_path
         return drivers.address(self.driver, target, wish, more)
 
-    def _host(self, fields: Mapping[str, object]) -> tuple[str, TlsRequest]:
+    def _host(self, connection: Connection) -> tuple[str, TlsRequest]:
         """Return the host name for the driver's URL, and the encryption to ask for.
 
         A driver checks the certificate against the host in its URL. Behind a relay, whose address is not the server's,
         it can only check the chain.
         """
-        host, name = str(fields["host"]), str(fields.get("tls_server_name", ""))
-        wish = _wish(fields, self._store(str(fields.get("tls_ca", ""))))
+        host, name = connection.host, connection.tls_server_name or ""
+        wish = _wish(connection, self._store(connection.tls_ca or ""))
         if wish.mode == "verify-full" and not _checks_names(self.driver):
             wish = msgspec.structs.replace(wish, mode="verify-ca")
         if not name or name == host:
             return host, wish
-        if address_of(name, int(str(fields["port"]))) == host:
+        if address_of(name, connection.port) == host:
             return name, wish
         return host, msgspec.structs.replace(wish, mode="verify-ca") if wish.mode == "verify-full" else wish
 
@@ -174,59 +178,54 @@ class JdbcAgent(Agent):
             drivers.trust_store(Path(ca), store)
         return str(store)
 
-    def _verified(self, fields: Mapping[str, object]) -> Verdict:
+    def _verified(self, connection: Connection) -> Verdict:
         """Return by what the driver refuses every other server, and a sentence about it.
 
         Tried once per set of connection settings.
         """
-        _, wish = self._host(fields)
+        _, wish = self._host(connection)
         if wish.mode not in CHECKS or self.engine.driver not in SPEECHES:
             return Verdict("", "")
         key = (wish.mode, wish.ca)
         if key not in self._checked:
-            self._checked[key] = self._try(fields, wish)
+            self._checked[key] = self._try(connection, wish)
         return self._checked[key]
 
-    def _try(self, fields: Mapping[str, object], wish: TlsRequest) -> Verdict:
+    def _try(self, connection: Connection, wish: TlsRequest) -> Verdict:
         kind = "ecdsa-p256" if any("ECDSA" in suite for suite in wish.ciphers) else "rsa2048"
-        alone = {**fields, "connections": 1, "threads": 1, "per_request": False}
 
         def call(port: int, host: str = "127.0.0.1") -> str:
-            return self._reached({**alone, "host": host, "port": port})
+            return self._reached(connection.single | {"host": host, "port": port})
 
         found = refuses_impostor(
-            SPEECHES[self.engine.driver], str(fields["host"]), int(str(fields["port"])), self._place, call, kind
+            SPEECHES[self.engine.driver], connection.host, connection.port, self._place, call, kind
         )
         if found.by != "certificate" or wish.mode != "verify-full":
             return found
-        named, more = refuses_other_name(str(fields["host"]), int(str(fields["port"])), call)
+        named, more = refuses_other_name(connection.host, connection.port, call)
         return Verdict("certificate" if named else "", f"{found.words}, {more}")
 
-    def _reached(self, fields: Mapping[str, object]) -> str:
-        """Return why a connection to this address fails; empty: it succeeds.
+    def _reached(self, connection: Connection) -> str:
+        """Return why this connection fails; empty: it succeeds.
 
         The driver checks the name in that address.
         """
-        own = {name: value for name, value in fields.items() if name != "tls_server_name"}
         try:
-            super().connect("stranger", **self.translated(own))
+            super().connect("stranger", self.translated(connection | {"tls_server_name": None}))
         except AgentError as error:
             return str(error) or error.code
         super().disconnect("stranger")
         return ""
 
-    def enter(
-        self, connect: Mapping[Arm, Mapping[str, object]], told: Callable[[AgentError], None] | None = None
-    ) -> None:
+    def enter(self, connect: Mapping[Arm, Connection], told: Callable[[AgentError], None] | None = None) -> None:
         """Check that the driver can log in at all, in both arms. Raises RunError with the driver's reason and a hint.
 
         `told`: on a server that the user runs, called with the reason if the encrypted arm can't log in; the plain arm
         is not tried then.
         """
         for arm in encrypted_first(connect):
-            fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
             try:
-                super().connect("enter", **self.translated(fields | {"connections": 1, "threads": 1}))
+                super().connect("enter", self.translated(connect[arm].single))
                 super().disconnect("enter")
             except AgentError as error:
                 more = hint(self.driver, error)
@@ -251,24 +250,41 @@ class JdbcAgent(Agent):
         """
         answer = super().slice(arm, seconds, **more)
         answer = msgspec.structs.replace(answer, cipher=drivers.openssl(answer.cipher))
-        said = self.said.get(arm, {})
+        if (connected := self.said.get(arm)) is None:
+            return answer
         for name in ("driver_version", "encrypted", "protocol", "cipher"):
-            if name in said and getattr(answer, name) != said[name]:
+            now, then = getattr(answer, name), getattr(connected, name)
+            if now != then:
                 raise Unproven(
-                    f"client witness, {arm} arm, under load: {name} is '{getattr(answer, name)}', but at connect it was '{said[name]}'"
+                    f"client witness, {arm} arm, under load: {name} is '{now}', but at connect it was '{then}'"
                 )
         return answer
 
 
-def _wish(fields: Mapping[str, object], store: str) -> TlsRequest:
-    """Derive how a connection should be encrypted from the Rust agent's fields. Pure."""
-    if fields.get("wire_crypt", "off") != "off":
+def calls(options: Mapping[str, str]) -> JdbcCalls:
+    """What the client's settings (`--set`) decide about the agent's calls. Pure."""
+    changes: JdbcCalls = {}
+    if how := options.get("how"):
+        changes["how"] = msgspec.convert(how, Call)
+    if batch := options.get("batch"):
+        changes["batch"] = _count(batch)
+    if commit_every := options.get("commit_every"):
+        changes["commit_every"] = _count(commit_every)
+    if autocommit := options.get("autocommit"):
+        changes["autocommit"] = autocommit == "true"
+    if prepared := options.get("prepared"):
+        changes["prepared"] = prepared == "true"
+    return changes
+
+
+def _wish(connection: Connection, store: str) -> TlsRequest:
+    """How the driver is to encrypt a connection. Pure."""
+    if connection.by_wire_crypt:
         return TlsRequest("require")
-    mode: Any = fields.get("tls", "off")
-    if mode == "off":
+    if connection.tls is None or connection.tls == "off":
         return TlsRequest()
-    suites = tuple(filter(None, str(fields.get("tls_ciphers", "")).split(":")))
-    return TlsRequest(mode, str(fields.get("tls_ca", "")), store, str(fields.get("tls_max", "")), suites)
+    suites = tuple(filter(None, (connection.tls_ciphers or "").split(":")))
+    return TlsRequest(connection.tls, connection.tls_ca or "", store, connection.tls_max or "", suites)
 
 
 def plain_version(text: str) -> str:
@@ -277,11 +293,11 @@ def plain_version(text: str) -> str:
     return match[1] if match else text
 
 
-def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
+def config_diff(connect: Mapping[Arm, JdbcConnection]) -> list[str]:
     """List how the driver's settings differ between the arms, without secrets and paths of this machine. Pure."""
     told = {
-        arm: dict(line.partition("=")[::2] for line in str(fields["properties"]).splitlines())
-        for arm, fields in connect.items()
+        arm: dict(line.partition("=")[::2] for line in (each.properties or "").splitlines())
+        for arm, each in connect.items()
     }
     plain, encrypted = told["plain"], told["encrypted"]
     names = [name for name in sorted({*plain, *encrypted}) if plain.get(name) != encrypted.get(name)]

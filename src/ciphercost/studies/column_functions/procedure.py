@@ -30,7 +30,6 @@ from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import HostSample, StudyRun
 from ciphercost.plan import schedule
-from ciphercost.prove.probe import single
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.studies import Stage
 from ciphercost.studies.column_functions import application, statements, stored
@@ -188,7 +187,7 @@ class Cycles:
         if version != STUDYS:
             select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
             stage.agent.program(program_of(self.bench.program, select))
-        stage.agent.connect(arm, **single(stage.pair.connect[arm]))
+        stage.agent.connect(arm, stage.pair.connect[arm].single)
         try:
             self.fresh(arm, version, codec)
             sampler = self.sampler()
@@ -299,7 +298,7 @@ class Published(Cycles):
     def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:  # noqa: ARG002
         assert version == STUDYS
         with self.stage.client() as client:
-            client.connect(arm, **single(self.stage.pair.connect[arm]))
+            client.connect(arm, self.stage.pair.connect[arm].single)
             began = time.monotonic()
             client.queries(arm, ["BEGIN", *statements, "COMMIT"], timeout=ANSWER_SECONDS)
             self.statements_s = time.monotonic() - began

@@ -10,19 +10,18 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Mapping
 
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import procfs
 from ciphercost.host.relay import Relay, moved
 from ciphercost.load.jdbc import options
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
+from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import CellSpec
 from ciphercost.model.study import StudyRun
 from ciphercost.plan import schedule
-from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 from ciphercost.studies.jdbc_tls import wire
 from ciphercost.studies.jdbc_tls.loops import Loop
@@ -83,23 +82,22 @@ def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
     )
 
 
-def connect(stage: Stage, agent: JdbcAgent, setup: Setup, fields: Mapping[str, object]) -> None:
+def connect(stage: Stage, agent: JdbcAgent, setup: Setup, connection: Connection) -> None:
     """Open one connection and declare the loop's program. Raises Unproven if the connection isn't encrypted as the arm says."""
     agent.program(stage.bench.program)
-    answer = agent.connect(setup.arm, **fields)
-    if bool(answer["encrypted"]) != (setup.arm == "encrypted"):
+    answer = agent.connect(setup.arm, connection)
+    if answer.encrypted != (setup.arm == "encrypted"):
         raise Unproven(f"client witness, {setup.words}: the loop's connection is not what was proven")
-    stage.record.tools[JAVA] = str(answer.get("library", ""))
+    stage.record.tools[JAVA] = answer.library
 
 
 def on_the_wire(stage: Stage, loop: Loop, setup: Setup, began: float) -> None:
     """Sizes of one insert and of its answer, seen by a relay; not timed."""
     started = time.monotonic() - began
     empty(stage, loop)
-    fields = single(stage.pair.connect[setup.arm])
-    host, port = str(fields["host"]), int(str(fields["port"]))
-    with Relay(host, port) as relay, agent_of(stage, loop, setup) as agent:
-        connect(stage, agent, setup, moved(fields, "127.0.0.1", relay.port))
+    connection = stage.pair.connect[setup.arm].single
+    with Relay(*connection.address) as relay, agent_of(stage, loop, setup) as agent:
+        connect(stage, agent, setup, moved(connection, "127.0.0.1", relay.port))
         sizes = wire.of_an_insert(agent, setup.arm, relay, encrypted=setup.arm == "encrypted")
     series = {SENT: sizes.sent, RECEIVED: sizes.received}
     load = {"rows": float(2 * wire.FEW + wire.MORE)}
@@ -115,7 +113,7 @@ def one_run(
     server = stage.pair.server
     sampler = procfs.Sampler(server.pid, server.cgroups) if server else procfs.Sampler()
     with contextlib.closing(sampler), agent_of(stage, loop, setup) as agent:
-        connect(stage, agent, setup, single(stage.pair.connect[setup.arm]))
+        connect(stage, agent, setup, stage.pair.connect[setup.arm].single)
         series = timed(agent, sampler, setup, COLD, operations=rows)
         if warm:
             length = stage.record.settings["warm_slice_s"]
@@ -177,7 +175,7 @@ def checked(answer: AgentSlice) -> None:
 
 def empty(stage: Stage, loop: Loop) -> None:
     """Empty the table before each run and set the captured loop's first id, which decides the length of an OK packet."""
-    stage.agent.connect("loader", **single(stage.pair.direct["plain"]))
+    stage.agent.connect("loader", stage.pair.direct["plain"].single)
     stage.agent.query("loader", f"TRUNCATE TABLE {loop.table}")
     if loop.first_id:
         stage.agent.query("loader", f"ALTER TABLE {loop.table} AUTO_INCREMENT = {loop.first_id}")

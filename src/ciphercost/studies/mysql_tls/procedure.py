@@ -17,7 +17,6 @@ from ciphercost.load.tables import people
 from ciphercost.measure import sar
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.study import StudyRun
-from ciphercost.prove.probe import single
 from ciphercost.provision import loading
 from ciphercost.studies import Stage
 
@@ -85,8 +84,8 @@ def declare(stage: Stage, operation: str) -> None:
 
 
 def connect(stage: Stage, arm: str) -> None:
-    answer = stage.agent.connect(arm, **single(stage.pair.connect[arm]))  # type: ignore[index]
-    if bool(answer["encrypted"]) != (arm == "encrypted"):
+    answer = stage.agent.connect(arm, stage.pair.connect[arm].single)  # type: ignore[index]
+    if answer.encrypted != (arm == "encrypted"):
         raise Unproven(
             f"client witness, {arm} arm: the load's connection is not encrypted as it was when it was proven"
         )
@@ -129,8 +128,7 @@ def rounded(value: float) -> int:
 
 def refill(stage: Stage) -> None:
     """Reload the table over a separate connection."""
-    fields = single(stage.pair.connect["plain"])
-    stage.agent.connect("loader", **fields)
+    stage.agent.connect("loader", stage.pair.connect["plain"].single)
     stage.agent.query("loader", f"DROP TABLE {TABLE}")
     loading.fill(stage.bench, stage.agent)
     stage.agent.disconnect("loader")

@@ -19,7 +19,6 @@ from ciphercost.host import procfs, threads
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.study import StudyRun
 from ciphercost.prove.client_witness import describe
-from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 from ciphercost.studies.web_tls import counters
 
@@ -100,13 +99,13 @@ def connect(stage: Stage, arm: str, name: str) -> None:
     program = stage.bench.program
     one = tuple(each for each in program.transactions if each[0] == name)
     stage.agent.program(msgspec.structs.replace(program, transactions=one))
-    answer = stage.agent.connect(arm, **single(stage.pair.connect[arm]), per_request=True)  # type: ignore[index]
-    if bool(answer["encrypted"]) != (arm == "encrypted"):
+    answer = stage.agent.connect(arm, stage.pair.connect[arm].single | {"per_request": True})  # type: ignore[index]
+    if answer.encrypted != (arm == "encrypted"):
         raise Unproven(
             f"client witness, {arm} arm: the fetch's connection is not encrypted as it was when it was proven"
         )
     proven: Mapping[str, str] = stage.record.encryption
-    if answer["encrypted"] and any(answer[each] != proven.get(each) for each in ("protocol", "cipher")):
+    if answer.encrypted and (answer.protocol, answer.cipher) != (proven.get("protocol"), proven.get("cipher")):
         raise Unproven(f"client witness, encrypted arm: the fetch negotiated {describe(answer)}")
 
 
