@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost.host import listeners
+from ciphercost.host.listeners import listening
 from ciphercost.host.procfs import tree
 from ciphercost.model.errors import RunError, UsageError
 
@@ -32,22 +34,13 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     """
     if not (address.startswith("127.") or address == "::1"):
         return 0
-    inodes = {f"socket:[{each.inode}]" for each in _sockets(port)}
+    inodes = {f"socket:[{each.inode}]" for each in listening(port)}
     holders = []
     for directory in Path("/proc").glob("[0-9]*/fd"):
         with contextlib.suppress(OSError):
             if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
                 holders.append(int(directory.parent.name))
     return next((pid for pid in sorted(holders) if _command(pid).startswith(programs)), 0)
-
-
-class _Socket(msgspec.Struct, frozen=True):
-    """A listening socket."""
-
-    address: str
-    """In hexadecimal digits, as the kernel writes it."""
-    uid: int
-    inode: str
 
 
 class PortOwner(msgspec.Struct, frozen=True):
@@ -66,10 +59,10 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
     our server's process (root without CAP_SYS_PTRACE), the socket's user decides. If the kernel lists no sockets,
     nothing can be checked, and all count as ours.
     """
-    if not Path("/proc/net/tcp").exists():
+    if not listeners.available():
         return PortOwner(ours=True)
     takes = _taking(address)
-    sockets = {each.inode: each.uid for each in _sockets(port) if each.address in takes}
+    sockets = {each.inode: each.uid for each in listening(port) if each.address in takes}
     if not sockets:
         return PortOwner(ours=False)
     own, hidden = set(), False
@@ -82,18 +75,6 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
             continue
     foreign = {inode: user for inode, user in sockets.items() if inode not in own and not (hidden and user == uid)}
     return PortOwner(len(foreign) < len(sockets), _who(foreign) if foreign else "")
-
-
-def _sockets(port: int) -> list[_Socket]:
-    found = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                address, _, number = fields[1].rpartition(":")
-                if fields[3] == "0A" and int(number, 16) == port:
-                    found.append(_Socket(address, int(fields[7]), fields[9]))
-    return found
 
 
 def _words(address: str) -> str:
