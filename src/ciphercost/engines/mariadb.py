@@ -41,6 +41,10 @@ Groups = {}
 """
 ML_KEM_SINCE = (3, 5)
 """Version of OpenSSL."""
+WITHOUT_TLS = {"skip-ssl": "1"}
+"""Settings of a server that serves no TLS. Since 11.4 a server without a certificate makes one at each start, with an RSA key of 4096 bits:
+most of the CPU time that it takes to start.
+"""
 AFTER = """\
 DELETE FROM global_priv WHERE User = 'root' OR User = '';
 DELETE FROM proxies_priv;
@@ -119,8 +123,11 @@ class Mariadb(Family):
         logs: Path | None = None,
     ) -> Server:
         """Refuse a group unknown to the server's OpenSSL, which would ignore it: the server would start without it."""
-        server = super().start(installation, directory, supervisor, cpus=cpus, settings=settings, logs=logs)
-        configuration = (settings or {}).get("env:OPENSSL_CONF", "")
+        given = dict(settings or {})
+        if not any(name.startswith("ssl") for name in given):
+            given |= WITHOUT_TLS
+        server = super().start(installation, directory, supervisor, cpus=cpus, settings=given, logs=logs)
+        configuration = given.get("env:OPENSSL_CONF", "")
         if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:
             server.stop()
             raise UsageError(
