@@ -20,7 +20,6 @@ import initialised
 import kept_primes
 import late
 import needs
-import quick_java
 import repetitions
 import turns
 from ciphercost.host.installation import Installation
@@ -46,7 +45,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(turns.StepsBack())
     initialised.use()
     kept_primes.use()
-    quick_java.use()
     late.use()
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
     # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.

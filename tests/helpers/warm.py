@@ -29,7 +29,6 @@ from typing import NoReturn
 
 import initialised
 import kept_primes
-import quick_java
 import steady
 
 BINARY = Path(sys.executable).parent / "ciphercost"
@@ -188,7 +187,6 @@ def _import_everything() -> None:
             importlib.import_module(each.name)
     initialised.use()
     kept_primes.use()
-    quick_java.use()
     gc.freeze()
 
 
