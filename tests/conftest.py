@@ -17,6 +17,8 @@ import accounts
 import exhaustive
 import fake as fake_agent
 import initialised
+import kept_primes
+import late
 import needs
 import repetitions
 import turns
@@ -42,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(accounts.Accounts(config))
     config.pluginmanager.register(turns.StepsBack())
     initialised.use()
+    kept_primes.use()
+    late.use()
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
     # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

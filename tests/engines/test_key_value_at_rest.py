@@ -17,7 +17,7 @@ from ciphercost.plan import resolve
 from ciphercost.runs import prove
 from conftest import RequirePossible, RequireServer
 from resting import mountable
-from test_real import ciphercost, measured, result_of
+from test_real import measured, result_of
 
 QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--json", "out.json")
 DISK = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("disk", "server")}
@@ -137,7 +137,7 @@ def test_a_setting_reaches_both_arms(
     require_server("valkey")
     require_possible(lambda: mountable("gocryptfs"))
     setting = ("--setting", "appendfsync=always", "--workload", "set")
-    done = ciphercost("run", "valkey:gocryptfs", *setting, *QUICK, cwd=tmp_path)
+    done = measured("run", "valkey:gocryptfs", *setting, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     said = {each["arm"] for each in cell["proofs"] if "appendfsync always" in each["detail"]}

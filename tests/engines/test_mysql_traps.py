@@ -46,7 +46,7 @@ def with_tls(home: ServerCopies) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def without_tls(home: ServerCopies) -> Iterator[Server]:
-    with home.started(OFF[home.engine.name]) as server:
+    with home.started(OFF[home.engine.name] | {"socket": "s"}) as server:
         yield server
 
 
@@ -91,11 +91,11 @@ def test_with_tls_on_the_server_all_witnesses_confirm_both_arms(home: ServerCopi
 # ── a wire that proves nothing ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: ServerCopies) -> None:
-    with (
-        home.started({"socket": "s"}) as server,
-        Relay("127.0.0.1", server.connection().port) as relay,
-    ):
+def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(
+    home: ServerCopies, without_tls: Server
+) -> None:
+    server = without_tls
+    with Relay("127.0.0.1", server.connection().port) as relay:
         assert server.directory is not None
         password = reveal(server.connection().password)
         home.client(server, f"CREATE USER {USER}@localhost IDENTIFIED BY '{password}'", *home.clear())
@@ -142,16 +142,20 @@ def test_the_first_unencrypted_login_is_an_rsa_exchange_and_the_next_is_not(home
         fields = home.fields(server, "plain")
         assert log_in(agent, fields) == "caching_sha2_password full (RSA)"
         assert log_in(agent, fields) == "caching_sha2_password fast"
-    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+        home.forget_logins(server)
         assert log_in(agent, home.fields(server, "encrypted", certificate="ecdsa-p256")) == (
             "caching_sha2_password full (TLS)"
         )
-        assert log_in(agent, home.fields(server, "plain")) == "caching_sha2_password fast"
+        assert log_in(agent, fields) == "caching_sha2_password fast"
 
 
 @pytest.mark.parametrize("session", [1, 2])
-def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: ServerCopies, session: int) -> None:
-    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+def test_once_proven_both_arms_log_in_alike_whichever_is_first(
+    home: ServerCopies, with_tls: Server, session: int
+) -> None:
+    server = with_tls
+    home.forget_logins(server)
+    with Agent() as agent:
         pair = home.pair(server, certificate="ecdsa-p256")
         proofs, connected = witnesses.prove(home.engine, TLS, pair, agent, session)
         witnesses.require(proofs, TLS)
@@ -162,9 +166,10 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: ServerCopie
             load_connections.load_connections(home.engine, TLS, pair, agent, arm, answer, connected)
 
 
-def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies) -> None:
+def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies, with_tls: Server) -> None:
     only(home, "mysql")
-    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+    server = with_tls
+    with Agent() as agent:
         pair = home.pair(server, certificate="ecdsa-p256")
         _, connected = witnesses.prove(home.engine, TLS, pair, agent, 1)
         agent.connect("admin", pair.connect["plain"])
@@ -191,18 +196,19 @@ def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies) -> Non
     ids=["suite", "no-1.3", "no-1.2"],
 )
 def test_a_server_that_offers_something_else_is_refused_with_a_clear_message(
-    home: ServerCopies, factors: dict[str, str], narrowed: dict[str, str]
+    home: ServerCopies, with_tls: Server, factors: dict[str, str], narrowed: dict[str, str]
 ) -> None:
-    with home.started(narrowed, certificate="ecdsa-p256") as server:
+    with home.altered(with_tls, narrowed, certificate="ecdsa-p256") as server:
         proofs = hear(home, server, certificate="ecdsa-p256", **factors)
         reason = witnesses.unproven(proofs, TLS)
     assert reason.startswith("client witness, encrypted arm: ")
     assert [each.code for each in proofs if each.arm == "encrypted"] == ["tls"]
 
 
-def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: ServerCopies) -> None:
+def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: ServerCopies, with_tls: Server) -> None:
     only(home, "mysql")
-    with home.started({"tls-ciphersuites": "TLS_AES_128_GCM_SHA256"}, certificate="ecdsa-p256") as server:
+    lacking = {"tls-ciphersuites": "TLS_AES_128_GCM_SHA256"}
+    with home.altered(with_tls, lacking, certificate="ecdsa-p256") as server:
         factors = {"certificate": "ecdsa-p256", "version": "1.3"}
         assert "tls" in [each.code for each in hear(home, server, **factors, cipher="aes256-gcm")]
         assert witnesses.unproven(hear(home, server, **factors, cipher="aes128-gcm"), TLS) == ""
@@ -229,13 +235,14 @@ def test_a_negotiation_that_differs_from_the_request_is_named() -> None:
     assert TLS.promises({"version": "1.3"}) == {}
 
 
-def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(home: ServerCopies) -> None:
+def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(
+    home: ServerCopies, with_tls: Server
+) -> None:
     """Even if the client does not verify the certificate."""
     only(home, "mysql")
-    with home.started(certificate="ecdsa-p256") as server:
-        asked = {"verify": "require", "version": "1.3"}
-        assert witnesses.unproven(hear(home, server, certificate="ecdsa-p256", **asked), TLS) == ""
-        reason = witnesses.unproven(hear(home, server, certificate="rsa2048", **asked), TLS)
+    asked = {"verify": "require", "version": "1.3"}
+    assert witnesses.unproven(hear(home, with_tls, certificate="ecdsa-p256", **asked), TLS) == ""
+    reason = witnesses.unproven(hear(home, with_tls, certificate="rsa2048", **asked), TLS)
     assert reason.startswith("client witness, encrypted arm: ")
     assert "peer_key is EC P-256, but RSA 2048 was requested" in reason
 
@@ -267,19 +274,21 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
 # ── a server that enforces encryption ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_errors_that_refuse_unencrypted_connections_are_known(home: ServerCopies) -> None:
-    with home.started({"require-secure-transport": "ON"}, certificate="ecdsa-p256") as server, Agent() as agent:
+def test_the_errors_that_refuse_unencrypted_connections_are_known(home: ServerCopies, with_tls: Server) -> None:
+    strict_server = home.altered(with_tls, {"require-secure-transport": "ON"}, certificate="ecdsa-p256")
+    with strict_server as server, Agent() as agent:
         agent.connect("a", home.fields(server, "encrypted", certificate="ecdsa-p256"))
         with pytest.raises(AgentError) as caught:
             agent.connect("b", home.fields(server, "plain"))
         assert caught.value.code in EncryptsConnections.of(home.engine).refuses_clear
-    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+    with Agent() as agent:
         agent.connect("a", home.fields(server, "encrypted", certificate="ecdsa-p256"))
         agent.query("a", "CREATE USER strict@'127.0.0.1' IDENTIFIED BY 'word' REQUIRE SSL")
         strict: Changes = {"user": "strict", "password": Secret("word"), "database": ""}
         agent.connect("c", home.fields(server, "encrypted", certificate="ecdsa-p256") | strict)
         with pytest.raises(AgentError) as caught:
             agent.connect("d", home.fields(server, "plain") | strict)
+        agent.query("a", "DROP USER strict@'127.0.0.1'")
         assert caught.value.code in EncryptsConnections.of(home.engine).refuses_clear
 
 

@@ -177,7 +177,7 @@ def test_a_server_that_dies_costs_its_cell_and_no_other(tmp_path: Path, certific
 
         killer = threading.Thread(target=kill)
         killer.start()
-        lines = ['mode = "quick"', "sessions = 1", "time = 4.0", "latency = false"]
+        lines = ['mode = "quick"', "sessions = 1", "time = 2.0", "slice_seconds = 0.05", "latency = false"]
         for server in (mortal, other):
             urls = f"http://localhost:{plain.port}/ https://localhost:{server.port}/"
             lines += [

@@ -100,7 +100,7 @@ def stalled(plain: list[float], encrypted: list[float], *, rate: float = 1050.0)
     arms: dict[Arm, list[Tried]] = {
         arm: [tried(number, 3) for number in range(4)]
         + [tried(number, each, rate, later=each) for number, each in enumerate(later)]
-        for arm, later in (("plain", plain), ("encrypted", encrypted))
+        for arm, later in zip(ARMS, (plain, encrypted), strict=True)
     }
     found = objective_all.judged(arms, P99, FITS, by_session=True)
     assert found is not None
@@ -137,7 +137,8 @@ def test_below_the_capacities_less_late_requests_show_a_stall() -> None:
     found = objective_all.judged(arms, P99, FITS, by_session=True)
     assert found is not None
     assert not found.agree
-    assert (found.stalled_encrypted, found.late_encrypted) == (1, pytest.approx(8 / 40))
+    assert found.stalled_encrypted == 1
+    assert found.late_encrypted == pytest.approx(8 / 40)
 
 
 def test_each_arm_is_watched_in_its_own_two_slices_less_what_is_discarded() -> None:

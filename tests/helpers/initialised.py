@@ -87,16 +87,17 @@ def _alone(kept: Path) -> Iterator[None]:
         yield
 
 
-def _copy(origin: Path, to: Path) -> None:
+def _copy(origin: Path, to: Path, sparse: str = "auto") -> None:
     to.mkdir(exist_ok=True)
-    subprocess.run(["cp", "-a", f"{origin}/.", to], check=True)
+    subprocess.run(["cp", "-a", f"--sparse={sparse}", f"{origin}/.", to], check=True)
 
 
 def _keep(wanted: Wanted, kept: Path) -> None:
     making = kept.with_suffix(".new")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir()
-    _copy(wanted.data, making / "data")
+    # Most of a new redo log is zeros. They become holes, and stay holes in all copies.
+    _copy(wanted.data, making / "data", "always")
     own_file(making / KEPT_PASSWORD, wanted.password.read_text())
     making.rename(kept)
 
@@ -111,7 +112,15 @@ def use() -> None:
             return run(self, argv, **options)
         program = Path(argv[0]).stat()
         of = repr(
-            (found.options, found.script, program.st_size, program.st_mtime_ns, options.get("user"), os.geteuid())
+            (
+                "sparse",
+                found.options,
+                found.script,
+                program.st_size,
+                program.st_mtime_ns,
+                options.get("user"),
+                os.geteuid(),
+            )
         )
         kept = PLACE / hashlib.sha256(of.encode()).hexdigest()[:16]
         with _alone(kept):

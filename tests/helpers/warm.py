@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import initialised
+import kept_primes
 import steady
 
 BINARY = Path(sys.executable).parent / "ciphercost"
@@ -185,6 +186,7 @@ def _import_everything() -> None:
         if not each.name.endswith("__main__"):
             importlib.import_module(each.name)
     initialised.use()
+    kept_primes.use()
     gc.freeze()
 
 

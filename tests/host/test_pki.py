@@ -11,9 +11,17 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+import kept_primes
+from ciphercost.host import pki
 from ciphercost.host.pki import CLIENT, Pki
 from ciphercost.host.run_ownership import server_user
 from ciphercost.model.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def own_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys as the product makes them."""
+    monkeypatch.setattr(pki, "CERTIFICATES", kept_primes.OWN)
 
 
 def load(path: Path) -> x509.Certificate:

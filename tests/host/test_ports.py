@@ -86,3 +86,21 @@ def test_a_free_port_is_one_of_its_address() -> None:
 def test_an_address_that_the_machine_has_lost_is_an_error_in_words() -> None:
     with pytest.raises(RunError, match=r"no server can listen on 203\.0\.113\.9: Cannot assign requested address"):
         ports.free_port("203.0.113.9")
+
+
+def test_a_library_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+    library = tmp_path / "libcrypto.so.3"
+    for version in ("OpenSSL 3.0.17 1 Jul 2025", "LibreSSL 4.1.0 30 Apr 2025"):
+        library.write_bytes(b"\0OpenSSL is not a version\0" + version.encode() + b"\0OpenSSL 9.9.9 1 Jan 2030")
+        assert ports.library_version(library) == version
+    library.write_bytes(b"\0OpenSSL\0")
+    assert ports.library_version(library) == ""
+
+
+def test_a_listener_is_found_by_its_programs_name_only() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port, own = listener.getsockname()[1], Path("/proc/self/comm").read_text().strip()
+        assert ports.listener("127.0.0.1", port, ("nothing", own)) == os.getpid()
+        assert ports.listener("127.0.0.1", port, ("",)) == os.getpid()
+        assert ports.listener("127.0.0.1", port, ("nothing",)) == 0
+    assert ports.listener("127.0.0.1", port, ("",)) == 0

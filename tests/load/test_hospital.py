@@ -32,7 +32,7 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import columns
 from ciphercost.studies.column_functions import statements
 from conftest import RequireServer
-from test_real import SHORT, ciphercost, result_of
+from test_real import SHORT, ciphercost, measured, result_of
 
 DIALECTS = ("postgresql", "mysql", "firebird", "sqlite")
 SOME = list(hospital_records.records(3000, 1))
@@ -598,7 +598,7 @@ def test_it_is_run_end_to_end(
 ) -> None:
     require_server(target.partition(":")[0])
     write(tmp_path / "register.csv", file_of(SOME[:150]))
-    done = ciphercost("run", target, "--workload", workload, *extra, *SHORT, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", target, "--workload", workload, *extra, *SHORT, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert (cell["status"], cell["workload"], cell["rows"]) == ("ok", workload, 150)

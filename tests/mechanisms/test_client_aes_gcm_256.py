@@ -31,7 +31,7 @@ from ciphercost.prove import column_checks
 from ciphercost.provision import columns
 from ciphercost.provision.columns import LENGTH, TABLE, ArmView, Secrets
 from conftest import RequireServer
-from test_real import ciphercost
+from test_real import measured
 
 CANARY = "canary0123456789abcdef"
 TEXTS = ("", "x", "sixteen letters.", "Grüße, 日本語", 'it\'s \\ a "quote"', "€" * 60, "\\xc101", "c101")
@@ -309,7 +309,7 @@ def test_it_is_run_end_to_end(
     if engine != "sqlite":
         require_server(engine)
     options = ["--workload", "hospital-client", "--rows", "50", "--quick", "--time", "4s", "--json", "out.json"]
-    done = ciphercost("run", f"{engine}:client-aes-gcm-256", *options, cwd=tmp_path)
+    done = measured("run", f"{engine}:client-aes-gcm-256", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = json.loads((tmp_path / "out.json").read_text())["cells"]
     assert cell["status"] == "ok"

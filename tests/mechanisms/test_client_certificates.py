@@ -22,7 +22,7 @@ from ciphercost.prove import client_witness, load_connections, session_witness, 
 from ciphercost.prove.probe import Probe
 from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
-from test_real import ciphercost, result_of
+from test_real import ciphercost, measured, result_of
 from web_servers import CANARY, TLS, Site, site
 
 MUTUAL = {"certificate": "ecdsa-p256", "client-cert": "on"}
@@ -205,7 +205,7 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
         "version=1.3,1.0",
     )
     quick = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--json", "out.json")
-    done = ciphercost("run", f"{name}:tls", "--workload", "connect", *matrix, *quick, cwd=tmp_path)
+    done = measured("run", f"{name}:tls", "--workload", "connect", *matrix, *quick, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     cells = result_of(tmp_path)["cells"]

@@ -495,7 +495,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=500),
         CellSpec("mariadb", "aes-ecb-128", workload="sort", rows=500),
     ]
-    spec = Spec(cells=cells, mode="quick", sessions=1, time=2, latency=False)
+    spec = Spec(cells=cells, mode="quick", sessions=1, time=1, latency=False, slice_seconds=0.05)
     result, directory = steady.measured(partial(pipeline.run, spec), tmp_path)
     assert [(cell.status, cell.reason) for cell in result.cells] == [("ok", "")] * len(cells)
     for cell in result.cells:
@@ -586,7 +586,7 @@ def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
     monkeypatch.setenv("PGPASSWORD", reveal(fields.password))
     url = f"postgresql://{fields.user}@127.0.0.1:{fields.port}/{fields.database}"
     cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
-    made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False)
+    made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False, slice_seconds=0.05)
     both_arms.sealing(*both_arms.some())
     before = OwnSchema.of(both_arms.engine).schemas(both_arms.agent, fields)
     for there, status in ((False, "failed"), (True, "ok")):

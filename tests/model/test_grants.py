@@ -11,7 +11,7 @@ from ciphercost import engines
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import grants
 from ciphercost.report import inventory
-from test_real import ciphercost
+from test_real import ciphercost, measured
 from test_user_server import server, target
 from userservers import ENGINES, UserServer
 
@@ -48,7 +48,8 @@ def role(server: UserServer) -> Iterator[str]:
 
 def asked(server: UserServer, role: str, cwd: Path, *argv: str, verified: bool = True) -> tuple[int, str]:
     secret = {} if role != "sparse" else {TakesUrl.of(server.engine).password_from: "sparse"}
-    done = ciphercost(*argv, *(server.by_ca if verified else ()), cwd=cwd, **{**server.environment, **secret})
+    command = measured if argv[0] == "run" else ciphercost
+    done = command(*argv, *(server.by_ca if verified else ()), cwd=cwd, **{**server.environment, **secret})
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 

@@ -64,9 +64,9 @@ def test_the_mask_hides_aes_from_the_agent_and_leaves_chacha_alone(mask: dict[st
 
 def measured(tmp_path: Path) -> Cell:
     cell = CellSpec(engine="postgresql", mechanism="tls", cpu_crypto="off", rows=1000, regime="one-core")
-    return pipeline.run(Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False), tmp_path / "run").cells[
-        0
-    ]
+    return pipeline.run(
+        Spec(cells=[cell], mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05), tmp_path / "run"
+    ).cells[0]
 
 
 def said_of_the_mask(cell: Cell) -> dict[str, bool]:

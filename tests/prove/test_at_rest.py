@@ -40,7 +40,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Mechani
     real = mechanisms.get
     monkeypatch.setattr(mechanisms, "get", lambda name: mechanism if name == "none" else real(name))
     cell = CellSpec("postgresql", "none", clients=1, rows=100)
-    spec = Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False)
+    spec = Spec(cells=[cell], mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05)
     return ciphercost.run(spec, tmp_path / "run").cells[0]
 
 

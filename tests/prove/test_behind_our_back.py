@@ -94,7 +94,9 @@ def test_encryption_switched_off_behind_our_back_gives_no_figure(
 
     monkeypatch.setattr(PreparedCell, "start", start)
     cell = CellSpec(cell.engine, cell.mechanism, version=cell.version, factors=cell.factors, workload="tpcb", rows=500)
-    result = ciphercost.run(Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False), tmp_path / "run")
+    result = ciphercost.run(
+        Spec(cells=[cell], mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05), tmp_path / "run"
+    )
     found = result.cells[0]
     assert found.status == "unproven", found.reason
     assert not found.overhead

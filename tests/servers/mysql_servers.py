@@ -15,6 +15,7 @@ from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.connection import Connection
 from ciphercost.model.secret import reveal
@@ -28,7 +29,10 @@ CANARY = "canary0123456789abcdef"
 OFF = {"mysql": {"tls-version": ""}, "mariadb": {"skip-ssl": "1"}}
 """Settings that disable a server's TLS completely."""
 
-
+MARIADB_TAKES = {"require-secure-transport"}
+"""Settings that MariaDB takes while it runs; of those that tests ask for, MySQL takes all."""
+LIGHT = {"mysql": {"performance-schema": "OFF"}, "mariadb": dict[str, str]()}
+"""Settings of a server that counts nothing by event: of MySQL that is a third of what it takes to start."""
 LONGEST_ARGUMENT = 100_000
 """Characters. More than the kernel accepts in one argument is passed on standard input."""
 
@@ -50,6 +54,7 @@ class ServerCopies:
     def started(self, settings: dict[str, str] | None = None, **factors: str) -> Iterator[Server]:
         """With TLS if factors are given; `settings` are added."""
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
+        wanted = LIGHT[self.engine.name] | wanted
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
@@ -63,6 +68,28 @@ class ServerCopies:
         finally:
             server.stop()
             shutil.rmtree(directory)
+
+    @contextmanager
+    def altered(self, server: Server, settings: dict[str, str], **factors: str) -> Iterator[Server]:
+        """With `settings`: this server of these factors, if it takes them while it runs, else another that is started."""
+        if self.engine.name != "mysql" and not settings.keys() <= MARIADB_TAKES:
+            with self.started(settings, **factors) as other:
+                yield other
+            return
+        names = [each.replace("-", "_") for each in settings]
+        with Agent() as agent:
+            agent.connect("admin", self.fields(server, "encrypted", **factors))
+            (before,) = agent.query("admin", f"SELECT {', '.join(f'@@global.{each}' for each in names)}")
+            _set(agent, dict(zip(names, settings.values(), strict=True)))
+            try:
+                yield server
+            finally:
+                _set(agent, dict(zip(names, map(str, before), strict=True)))
+
+    def forget_logins(self, server: Server) -> None:
+        """Let its cache of logins be as after its start."""
+        done = self.client(server, "FLUSH PRIVILEGES", *self.clear())
+        assert done.returncode == 0, done.stderr
 
     def fields(self, server: Server, arm: str, **factors: str) -> Connection:
         """The agent's `connect` for one arm."""
@@ -99,6 +126,13 @@ class ServerCopies:
     def clear(self) -> list[str]:
         """Options with which that client connects unencrypted."""
         return ["--ssl-mode=DISABLED", "--get-server-public-key"] if self.engine.name == "mysql" else ["--skip-ssl"]
+
+
+def _set(agent: Agent, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        agent.query("admin", f"SET GLOBAL {name} = {value if value.isalnum() else repr(value)}")
+    if any(name.startswith(("tls", "ssl")) for name in variables):
+        agent.query("admin", "ALTER INSTANCE RELOAD TLS")
 
 
 @contextmanager

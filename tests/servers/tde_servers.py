@@ -27,6 +27,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import destructive_test, rest_witnesses
 from ciphercost.provision import dataset
+from mysql_servers import LIGHT
 
 CANARY = "canary0123456789abcdef0123456789"
 OTHER: dict[Arm, Arm] = {"plain": "encrypted", "encrypted": "plain"}
@@ -82,7 +83,8 @@ class Pair:
     @contextmanager
     def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[ArmAtRest]:
         """Start the arm's server on this directory, with other settings if given (`_` for `-`)."""
-        given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
+        light = LIGHT.get(self.engine.name, {})
+        given = light | self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
         server = self.engine.start(
             StartRequest(self.rest.installation, directory, self.rest.supervisor, settings=given)
         )

@@ -24,7 +24,7 @@ START_SECONDS = 60.0
 LOOK_SECONDS = 0.2
 """Seconds between two reads of a server's log while it starts."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.05
-"""Seconds between two looks at its port: the kernel's list of sockets takes milliseconds of CPU time on a machine with much memory."""
+"""Seconds between two looks at its port."""
 MOST_READ = 10_000_000
 """Maximum bytes read of a log: a server without its key may repeat a message forever."""
 ATTEMPTS = 5

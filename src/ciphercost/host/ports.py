@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost.host import listeners
+from ciphercost.host.listeners import listening
 from ciphercost.host.procfs import tree
 from ciphercost.model.errors import RunError, UsageError
 
@@ -20,6 +22,10 @@ LOOPBACK = "127.0.0.1"
 """Where servers that ciphercost starts listen, unless the run names another address."""
 MOST_ADDRESSES = 8
 """How many of a host's addresses are tried in turn."""
+VERSION = re.compile(rb"\w+ \d[\w.+~-]*\s+\d+ \w{3} \d{4}")
+"""Of a cryptographic library, from its name."""
+_versions: dict[tuple[int, ...], str] = {}
+"""What libraries report, by device, inode, size and time of change."""
 ROUTES = Path("/proc/net/fib_trie")
 """The kernel's table of IPv4 routes. It tells this machine's own addresses from others, which can sometimes be bound too."""
 
@@ -32,22 +38,12 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     """
     if not (address.startswith("127.") or address == "::1"):
         return 0
-    inodes = {f"socket:[{each.inode}]" for each in _sockets(port)}
-    holders = []
-    for directory in Path("/proc").glob("[0-9]*/fd"):
+    inodes = {each.inode for each in listening(port)}
+    for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if inodes else []:  # noqa: PTH208 - a hot place
         with contextlib.suppress(OSError):
-            if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
-                holders.append(int(directory.parent.name))
-    return next((pid for pid in sorted(holders) if _command(pid).startswith(programs)), 0)
-
-
-class _Socket(msgspec.Struct, frozen=True):
-    """A listening socket."""
-
-    address: str
-    """In hexadecimal digits, as the kernel writes it."""
-    uid: int
-    inode: str
+            if _command(pid).startswith(programs) and inodes & _open_sockets(pid):
+                return pid
+    return 0
 
 
 class PortOwner(msgspec.Struct, frozen=True):
@@ -66,10 +62,10 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
     our server's process (root without CAP_SYS_PTRACE), the socket's user decides. If the kernel lists no sockets,
     nothing can be checked, and all count as ours.
     """
-    if not Path("/proc/net/tcp").exists():
+    if not listeners.available():
         return PortOwner(ours=True)
     takes = _taking(address)
-    sockets = {each.inode: each.uid for each in _sockets(port) if each.address in takes}
+    sockets = {each.inode: each.uid for each in listening(port) if each.address in takes}
     if not sockets:
         return PortOwner(ours=False)
     own, hidden = set(), False
@@ -82,18 +78,6 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
             continue
     foreign = {inode: user for inode, user in sockets.items() if inode not in own and not (hidden and user == uid)}
     return PortOwner(len(foreign) < len(sockets), _who(foreign) if foreign else "")
-
-
-def _sockets(port: int) -> list[_Socket]:
-    found = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                address, _, number = fields[1].rpartition(":")
-                if fields[3] == "0A" and int(number, 16) == port:
-                    found.append(_Socket(address, int(fields[7]), fields[9]))
-    return found
 
 
 def _words(address: str) -> str:
@@ -113,9 +97,9 @@ def _taking(address: str) -> set[str]:
 def _open_sockets(pid: int) -> set[str]:
     """Inodes of a process's sockets. Raises OSError."""
     found = set()
-    for each in Path(f"/proc/{pid}/fd").iterdir():
+    for each in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - a hot place
         with contextlib.suppress(FileNotFoundError):
-            target = os.readlink(each)  # noqa: PTH115 - not a path
+            target = os.readlink(f"/proc/{pid}/fd/{each}")  # noqa: PTH115
             if target.startswith("socket:["):
                 found.add(target[8:-1])
     return found
@@ -182,8 +166,24 @@ def mapped(pid: int) -> list[str]:
 
 def library_version(file: Path) -> str:
     """`OpenSSL 3.0.17 1 Jul 2025`: what this libcrypto reports as its version; empty if it reports none. Raises OSError."""
-    match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", file.read_bytes())
-    return " ".join(match[0].decode().split()) if match else ""
+    status = file.stat()
+    same = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    if same not in _versions:
+        _versions[same] = _version_in(file.read_bytes())
+    return _versions[same]
+
+
+def _version_in(content: bytes) -> str:
+    """The first version in a library of some megabytes. Its names are looked for first: an expression alone takes a hundred times longer. Pure."""
+    found = []
+    for name in (b"OpenSSL ", b"LibreSSL ", b"BoringSSL "):
+        at = content.find(name)
+        while at >= 0:
+            if match := VERSION.match(content, at):
+                found.append((at, " ".join(match[0].decode().split())))
+                break
+            at = content.find(name, at + 1)
+    return min(found)[1] if found else ""
 
 
 def is_own(address: str, table: Path = ROUTES) -> bool:

@@ -250,17 +250,28 @@ class UndoList:
 
     def wait(self, pid: int, seconds: float) -> bool:
         """Wait at most `seconds`, or until the controller is gone. True when the process has ended."""
+        self.reap()
+        if pid in self.ended:
+            return True
         deadline = time.monotonic() + seconds
-        shortened = False
-        while True:
-            self.reap()
-            if pid in self.ended:
-                return True
-            if not shortened and self.controller_is_gone():
-                deadline, shortened = min(deadline, time.monotonic() + ORDERLY_SECONDS), True
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.005)
+        changes = select.poll()
+        changes.register(self.controller_fd, select.POLLIN)
+        descriptor = os.pidfd_open(pid)
+        try:
+            changes.register(descriptor, select.POLLIN)
+            while (left := deadline - time.monotonic()) > 0:
+                changed = {number for number, _ in changes.poll(1000 * left + 1)}
+                self.reap()
+                if pid in self.ended:
+                    return True
+                if self.controller_fd in changed:
+                    changes.unregister(self.controller_fd)
+                    deadline = min(deadline, time.monotonic() + ORDERLY_SECONDS)
+                if descriptor in changed:  # it has ended, and a debugger still holds it
+                    time.sleep(0.005)
+            return False
+        finally:
+            os.close(descriptor)
 
     def end(self, pid: int, seconds: float) -> int | None:
         """Stop a process in three steps: ask, insist, kill; then kill whatever is left of its subtree."""

@@ -27,6 +27,8 @@ final class Floor {
     private static final int PASSES = 5;
     /** Warm-up: before it is compiled, a cipher costs many times as much. */
     private static final long WARM_BYTES = 4_000L * RECORD_BYTES;
+    /** As many units get the code compiled, however small they are. */
+    private static final long WARM_UNITS = 100_000;
     private static final long MOST_BYTES = 1L << 32;
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
@@ -112,7 +114,7 @@ final class Floor {
         long openNs = Long.MAX_VALUE;
         for (int pass = -1; pass < PASSES; pass++) {
             // The first pass gets the code compiled.
-            long count = pass < 0 ? Math.max(1, WARM_BYTES / unit) : units;
+            long count = pass < 0 ? Math.max(1, Math.min(WARM_UNITS, WARM_BYTES / unit)) : units;
             long begin = THREADS.getCurrentThreadCpuTime();
             for (long number = 0; number < count; number++) {
                 int which = (int) (number & 1);
