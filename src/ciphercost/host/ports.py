@@ -9,6 +9,7 @@ import re
 import socket
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -32,13 +33,15 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     """
     if not (address.startswith("127.") or address == "::1"):
         return 0
-    inodes = {f"socket:[{each.inode}]" for each in _sockets(port)}
-    holders = []
-    for directory in Path("/proc").glob("[0-9]*/fd"):
-        with contextlib.suppress(OSError):
-            if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
-                holders.append(int(directory.parent.name))
-    return next((pid for pid in sorted(holders) if _command(pid).startswith(programs)), 0)
+    inodes = {each.inode for each in _sockets(port)}
+    running = sorted(int(name) for name in os.listdir("/proc") if name.isdigit()) if inodes else []  # noqa: PTH208
+    for pid in running:
+        # A command's name costs less to read than a process's files, of which there may be thousands.
+        if _command(pid).startswith(programs):
+            with contextlib.suppress(OSError):
+                if inodes & _open_sockets(pid):
+                    return pid
+    return 0
 
 
 class _Socket(msgspec.Struct, frozen=True):
@@ -85,10 +88,13 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
 
 
 def _sockets(port: int) -> list[_Socket]:
-    found = []
+    """The sockets that listen on a port."""
+    found, ending = [], f":{port:04X} "
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(table).read_text().splitlines()[1:]:
+                if ending not in line:
+                    continue
                 fields = line.split()
                 address, _, number = fields[1].rpartition(":")
                 if fields[3] == "0A" and int(number, 16) == port:
@@ -112,10 +118,10 @@ def _taking(address: str) -> set[str]:
 
 def _open_sockets(pid: int) -> set[str]:
     """Inodes of a process's sockets. Raises OSError."""
-    found = set()
-    for each in Path(f"/proc/{pid}/fd").iterdir():
+    found, directory = set(), f"/proc/{pid}/fd"
+    for each in os.listdir(directory):  # noqa: PTH208 - names are all that is wanted
         with contextlib.suppress(FileNotFoundError):
-            target = os.readlink(each)  # noqa: PTH115 - not a path
+            target = os.readlink(f"{directory}/{each}")  # noqa: PTH115 - not a path
             if target.startswith("socket:["):
                 found.add(target[8:-1])
     return found
@@ -182,6 +188,13 @@ def mapped(pid: int) -> list[str]:
 
 def library_version(file: Path) -> str:
     """`OpenSSL 3.0.17 1 Jul 2025`: what this libcrypto reports as its version; empty if it reports none. Raises OSError."""
+    found = file.stat()
+    return _version_within(file, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@cache
+def _version_within(file: Path, *_: int) -> str:
+    """The same, read once for each file: its inode, size and time tell it from one that has replaced it."""
     match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", file.read_bytes())
     return " ".join(match[0].decode().split()) if match else ""
 

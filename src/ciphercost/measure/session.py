@@ -35,6 +35,8 @@ from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
 """Seconds. Short enough to show the machine's noise at every slice length that may be chosen."""
+LEAST_WARM_UP = 0.01
+"""Seconds of a slice. With longer ones, `schedule.WARMUP_POINTS` of them would be most of a short run's load."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
 OVERRUN = 1.5
@@ -50,9 +52,7 @@ COMPILED_SLICES = 4
 REFRESH = 1.0
 """Seconds between two checks of which processes the server has and how much memory they use."""
 MAX_FAILURES, MAX_MISTIMED = 3, 20
-"""Number of slices in a row that may fail before the cell is abandoned; and of those that many agents did not count together, which
-says nothing about the server.
-"""
+"""Number of slices in a row that may fail before the cell is abandoned; and of those that agents counted apart: no fault of the server."""
 MAX_REPEATS = 2
 """Number of sessions that are repeated with longer slices; after that the report warns."""
 
@@ -233,7 +233,7 @@ class CellMeasurement:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.number, session, "warm-up")
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate)), 0.0, 0
-        length = limits.length(self.cell, max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
+        length = limits.length(self.cell, max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
         ended = False
         while not ended:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
