@@ -116,7 +116,7 @@ def test_a_cell_is_proven_and_measured(
 @pytest.mark.usefixtures("postgresql")
 def test_full_mode_takes_sessions_and_measures_latency(tmp_path: Path) -> None:
     argv = ("run", "postgresql:tls", "--sessions", "2", "--time", "10s", "--no-progress", "--regime", "one-core")
-    done = ciphercost(*argv, "--json", "out.json", cwd=tmp_path)
+    done = measured(*argv, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["sessions"] == 2
