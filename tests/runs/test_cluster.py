@@ -17,7 +17,6 @@ import pytest
 
 import ciphercost
 import ray_nodes
-import short
 import warm
 from ciphercost.model import run_directory
 from cluster_runs import FAST, PATIENCE, cell_of, started, wait_for_load
@@ -47,7 +46,7 @@ def run(
     """`ciphercost run … --cluster`, with a result in out.json."""
     words = ("run", *argv, "--no-progress", "--json", "out.json", "--cluster", address or cluster.address)
     env = {**cluster.environment, **FAST, **environment}
-    done = short.run(words, cwd=cwd, env=env, timeout=400)
+    done = warm.run(words, cwd=cwd, env=env, timeout=400)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
