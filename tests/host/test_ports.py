@@ -86,3 +86,22 @@ def test_a_free_port_is_one_of_its_address() -> None:
 def test_an_address_that_the_machine_has_lost_is_an_error_in_words() -> None:
     with pytest.raises(RunError, match=r"no server can listen on 203\.0\.113\.9: Cannot assign requested address"):
         ports.free_port("203.0.113.9")
+
+
+def test_a_librarys_version_is_read_again_when_its_file_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "libcrypto.so"
+    file.write_bytes(b"\0OpenSSL 3.0.17 1 Jul 2025\0")
+    assert ports.library_version(file) == "OpenSSL 3.0.17 1 Jul 2025"
+    (tmp_path / "newer").write_bytes(b"\0OpenSSL 3.5.4 30 Sep 2025\0")
+    (tmp_path / "newer").replace(file)
+    assert ports.library_version(file) == "OpenSSL 3.5.4 30 Sep 2025"
+
+
+def test_the_listener_is_the_process_of_a_named_program_that_has_the_port() -> None:
+    name = Path("/proc/self/comm").read_text().strip()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert ports.listener("127.0.0.1", port, (name,)) == os.getpid()
+        assert ports.listener("127.0.0.1", port, ("another-program",)) == 0
+        assert ports.listener("192.0.2.1", port, (name,)) == 0
+    assert ports.listener("127.0.0.1", port, (name,)) == 0
