@@ -11,7 +11,7 @@ import pytest
 
 import cases
 from conftest import RequireServer
-from test_real import SHORT, ciphercost
+from test_real import SHORT, measured
 from userservers import UserServer, user_server
 
 ORDERS = {
@@ -60,7 +60,7 @@ def test_a_statement(
 ) -> None:
     server = servers(case.server)
     before = server.state()
-    done = ciphercost(
+    done = measured(
         "run", f"{case.server}:tls", "--url", server.url_for("me"), *server.by_ca, "--sql", str(case.path), *SHORT,
         cwd=tmp_path,
         **dict.fromkeys(server.environment, "reads"),

@@ -15,7 +15,18 @@ import terminals
 from ciphercost.model import run_directory
 
 CLI = Path(sys.executable).parent / "ciphercost"
-RUN = "run", "null:none", "--quick", "--time", "4s", "--no-latency", "--seed", "7"
+SPEC = """
+mode = "quick"
+sessions = 1
+time = 1.0
+slice_seconds = 0.05
+latency = false
+seed = 7
+
+[[cells]]
+engine = "null"
+mechanism = "none"
+"""
 CLOSED = [" ".join(each) for count in (1, 2, 3) for each in itertools.combinations(("<&-", ">&-", "2>&-"), count)]
 COMMANDS = {
     "report nothing": CLOSED,
@@ -24,6 +35,12 @@ COMMANDS = {
     "completion bash": ("<&- >&- 2>&-",),
 }
 """Each way for a command that complains; for the others the ways that once failed."""
+
+
+def short_run(directory: Path) -> tuple[str, str]:
+    """Arguments of a run of a second, whose spec is then in that directory."""
+    (directory / "short.toml").write_text(SPEC)
+    return "run", str(directory / "short.toml")
 
 
 def by_shell(command: str, streams: str, directory: Path) -> subprocess.CompletedProcess[bytes]:
@@ -48,7 +65,7 @@ def test_closed_streams_change_no_exit_status(tmp_path: Path) -> None:
 
 
 def test_a_run_without_any_standard_stream_keeps_its_result(tmp_path: Path) -> None:
-    done = by_shell(f"{' '.join(RUN)} -o run --json result.json", "<&- >&- 2>&-", tmp_path)
+    done = by_shell(f"{' '.join(short_run(tmp_path))} -o run --json result.json", "<&- >&- 2>&-", tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     failed = result["cells"][0]["status"] != "ok"  # no steady state, on a busy machine
     assert done.returncode == failed
@@ -62,7 +79,7 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
     def to_a_pipe(output: Path) -> tuple[int, str]:
         reader, writer = os.pipe()
         os.close(reader)
-        argv: list[str | Path] = [CLI, *RUN, "-o", str(output)]
+        argv: list[str | Path] = [CLI, *short_run(tmp_path), "-o", str(output)]
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
         os.close(writer)
         return done.returncode, done.stdout
@@ -72,7 +89,7 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
     assert "saved in" in said
     controlling, terminal = pty.openpty()
     os.close(controlling)
-    argv: list[str | Path] = [CLI, *RUN, "-o", str(tmp_path / "closed")]
+    argv: list[str | Path] = [CLI, *short_run(tmp_path), "-o", str(tmp_path / "closed")]
     environment = {**os.environ, "TERM": "dumb"}
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=terminal, env=environment, text=True, check=False)
     os.close(terminal)
@@ -84,7 +101,14 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
 def test_a_report_that_nobody_reads_is_written_first(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    argv: list[str | Path] = [CLI, *RUN, "-o", str(tmp_path / "run"), "--json", str(tmp_path / "result.json")]
+    argv: list[str | Path] = [
+        CLI,
+        *short_run(tmp_path),
+        "-o",
+        str(tmp_path / "run"),
+        "--json",
+        str(tmp_path / "result.json"),
+    ]
     done = subprocess.run(argv, stdout=writer, stderr=subprocess.STDOUT, check=False)
     os.close(writer)
     assert done.returncode == 1

@@ -23,14 +23,24 @@ def run(
     argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 250
 ) -> subprocess.CompletedProcess[str]:
     """`ciphercost run … --quick --time …`, in a second. The spec lies in `cwd`, since its paths are relative to that."""
+    spec, printed = spec_of(argv, cwd=cwd, env=env, timeout=timeout)
+    return warm.run(spec, cwd=cwd, env=env, timeout=timeout) if spec else printed
+
+
+def spec_of(
+    argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 250
+) -> tuple[list[str], subprocess.CompletedProcess[str]]:
+    """(the arguments that run this in a second, for a process of a test's own, with what asked for the spec). None if the options are
+    refused.
+    """
     asked, beside = apart([str(each) for each in argv])
     printed = warm.run([*asked, "--print-spec"], cwd=cwd, env=env, timeout=timeout)
     if printed.returncode != 0:
-        return printed
+        return [], printed
     text, found = re.subn(r"^time = .*$", TIME, printed.stdout, count=1, flags=re.MULTILINE)
     assert found, printed.stdout
     (cwd / SPEC).write_text(text)
-    return warm.run(["run", SPEC, *beside], cwd=cwd, env=env, timeout=timeout)
+    return ["run", SPEC, *beside], printed
 
 
 def apart(argv: Sequence[str]) -> tuple[list[str], list[str]]:

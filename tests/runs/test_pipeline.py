@@ -200,3 +200,12 @@ def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake)
     assert cell.status == "unproven"
     assert "session 1: no report from: " in cell.reason
     assert not cell.overhead
+
+
+def test_the_warm_up_of_a_short_run_is_no_more_than_half_of_its_load(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    measure(tmp_path, "quick", 1.0, slice_seconds=0.05)
+    slices = list(run_directory.read_slices(tmp_path / "run"))
+    warm_up = [each.length for each in slices if each.phase == "warmup"]
+    assert len(warm_up) >= 2 * schedule.WARMUP_POINTS
+    assert sum(warm_up) <= sum(each.length for each in slices) / 2

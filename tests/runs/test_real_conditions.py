@@ -13,7 +13,7 @@ from ciphercost.host import leftovers, link, namespaces
 from ciphercost.model import run_directory
 from conftest import RequirePossible, RequireServer
 from processes import marked, wait_for
-from test_real import CLI, SHORT, Start, ciphercost, own_server, result_of
+from test_real import CLI, SHORT, Start, measured, own_server, result_of
 
 __all__ = ["own_server"]
 
@@ -27,7 +27,7 @@ def rights(require_possible: RequirePossible) -> None:
 @pytest.mark.usefixtures("require_postgresql")
 def test_a_delayed_cell_says_what_its_round_trips_predict(tmp_path: Path) -> None:
     argv = ("run", "postgresql:tls", "--workload", "connect", "--delay", "2ms", *SHORT, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path)
+    done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"delay": "2ms", "idle": ""}
@@ -42,7 +42,7 @@ def test_a_delayed_cell_says_what_its_round_trips_predict(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("require_postgresql", "rights")
 def test_a_cell_over_a_slow_link_says_what_its_bytes_predict(tmp_path: Path) -> None:
     argv = ("run", "postgresql:tls", "--workload", "bulk-read", "--set", "size=20KB", "--bandwidth", "100mbit")
-    done = ciphercost(*argv, "--mtu", "1400", *SHORT, "--json", "out.json", cwd=tmp_path)
+    done = measured(*argv, "--mtu", "1400", *SHORT, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"bandwidth": "100mbit", "mtu": "1400", "idle": ""}
@@ -54,7 +54,7 @@ def test_a_cell_over_a_slow_link_says_what_its_bytes_predict(tmp_path: Path) -> 
 def test_a_link_loses_packets_as_asked_and_the_report_says_how_many(tmp_path: Path) -> None:
     # On connections that stay: a SYN that is lost is sent again only after a second, the next after two more.
     argv = ("run", "postgresql:tls", "--loss", "5%", "--delay", "1ms")
-    done = ciphercost(*argv, *SHORT, "--json", "out.json", cwd=tmp_path)
+    done = measured(*argv, *SHORT, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"delay": "1ms", "loss": "5%", "idle": ""}
@@ -71,7 +71,7 @@ def test_every_server_is_reached_over_a_link_and_through_a_relay(
 ) -> None:
     require_server(target.partition(":")[0])
     for condition in (("--bandwidth", "1gbit"), ("--delay", "1ms")):
-        done = ciphercost("run", target, *condition, *SHORT, "--json", "out.json", cwd=tmp_path)
+        done = measured("run", target, *condition, *SHORT, "--json", "out.json", cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert result_of(tmp_path)["cells"][0]["conditions"] | {"idle": ""} == {
             condition[0].removeprefix("--"): condition[1],
@@ -82,7 +82,7 @@ def test_every_server_is_reached_over_a_link_and_through_a_relay(
 def test_a_server_of_the_users_can_be_delayed(tmp_path: Path, own_server: Start) -> None:
     own = own_server(certificate="ecdsa-p256")
     argv = ("run", "postgresql:tls", "--url", own.url, "--ca", "ca.pem", "--delay", "1ms", *SHORT, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path, PGPASSWORD=own.password)
+    done = measured(*argv, cwd=tmp_path, PGPASSWORD=own.password)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"delay": "1ms", "idle": ""}
@@ -95,7 +95,7 @@ def test_a_servers_setting_is_in_force_and_reported(tmp_path: Path) -> None:
     sql = tmp_path / "shown.sql"
     sql.write_text("SELECT 1 / (CASE WHEN current_setting('work_mem') = '12345kB' THEN 1 ELSE 0 END);\n")
     argv = ("run", "postgresql:tls", "--sql", str(sql), "--setting", "work_mem=12345kB", *SHORT, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path)
+    done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"settings": "work_mem=12345kB", "idle": ""}
@@ -105,7 +105,7 @@ def test_a_servers_setting_is_in_force_and_reported(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("require_postgresql")
 def test_a_setting_that_the_server_does_not_know_fails_its_cell_in_the_servers_words(tmp_path: Path) -> None:
-    done = ciphercost("run", "postgresql:tls", "--setting", "no_such_setting=1", *SHORT, cwd=tmp_path)
+    done = measured("run", "postgresql:tls", "--setting", "no_such_setting=1", *SHORT, cwd=tmp_path)
     assert done.returncode == 1
     assert "no_such_setting" in done.stdout
 

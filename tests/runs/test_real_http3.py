@@ -6,14 +6,14 @@ from pathlib import Path
 
 from ciphercost.host import link
 from conftest import RequirePossible, RequireServer
-from test_real import ciphercost, result_of
+from test_real import measured, result_of
 
 
 def test_http3_is_measured_beside_http2(require_server: RequireServer, tmp_path: Path) -> None:
     require_server("nginx", "1.26")
     run = ["run", "nginx@1.26:tls", "--matrix", "http=2,3", "--set", "size=10KB", "--workload", "file"]
     options = ["--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json"]
-    done = ciphercost(*run, *options, cwd=tmp_path)
+    done = measured(*run, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     by_version = {cell["factors"]["http"]: cell for cell in result_of(tmp_path)["cells"]}
     by_tcp, by_quic = by_version["2"], by_version["3"]
@@ -48,7 +48,7 @@ def test_what_a_link_loses_is_sent_again(
         "--delay",
         "2ms",
     ]
-    done = ciphercost(*run, "--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json", cwd=tmp_path)
+    done = measured(*run, "--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["link"]["lost"] > 0

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import steady
+import warm
 from ciphercost.host import link
 from ciphercost.host.namespaces import NAMESPACES
 from conftest import RequirePossible, RequireServer
 from network_namespaces import namespace
-from test_real import CLI, SHORT, ciphercost, result_of
+from test_real import CLI, SHORT, measured, result_of
 
 ADDRESS = "10.77.0.1"
 """Of a network namespace that the test makes."""
@@ -36,7 +37,7 @@ TARGETS = [
 @pytest.mark.usefixtures("require_postgresql")
 def test_a_run_on_another_address_of_loopback_is_proven(tmp_path: Path) -> None:
     argv = ("run", "postgresql:tls", "--quick", "--time", "5s", "--listen", "127.0.0.2", "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path)
+    done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["status"] == "ok"
@@ -53,7 +54,7 @@ def test_a_run_on_another_address_of_loopback_is_proven(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("require_postgresql")
 def test_it_can_be_delayed_too(tmp_path: Path) -> None:
     argv = ("run", "postgresql:tls", "--listen", "127.0.0.2", "--delay", "1ms", *SHORT, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path)
+    done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["conditions"] | {"idle": ""} == {"delay": "1ms", "listen": "127.0.0.2", "idle": ""}
@@ -126,7 +127,7 @@ def test_a_jdbc_driver_reaches_it_on_a_network(
     ],
 )
 def test_a_wrong_address_is_refused_before_anything_starts(tmp_path: Path, address: str, said: str) -> None:
-    done = ciphercost("run", "postgresql:tls", "--listen", address, cwd=tmp_path)
+    done = warm.run(("run", "postgresql:tls", "--listen", address), cwd=tmp_path)
     assert done.returncode == 2
     assert said in " ".join(done.stderr.split())
     assert not list(tmp_path.iterdir())

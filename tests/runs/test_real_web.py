@@ -182,7 +182,7 @@ def urls(server: Server) -> tuple[str, str]:
 def test_a_pair_of_urls_is_measured(tmp_path: Path, own: tuple[Site, Server]) -> None:
     plain, encrypted = urls(own[1])
     argv = ("run", "url:tls", "--url", plain, "--url", encrypted, "--ca", "ca.pem", *QUICK, "--json", "out.json")
-    done = ciphercost(*argv, cwd=tmp_path)
+    done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     fits(done.stdout)
     (cell,) = result_of(tmp_path)["cells"]

@@ -18,11 +18,14 @@ from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord
 from ciphercost.plan import specs
+from ciphercost.report import formats
 from ciphercost.runs import conclude, pipeline, resume
 from ciphercost.studies import pairs
 from fake import Fake
 
-TEXTS = ("terminal", "md", "csv", "json", "latex", "junit", "openmetrics", "bencher", "github-action-benchmark")
+TEXTS = ("terminal", "md", "json")
+RENDERED = ("csv", "latex", "junit", "openmetrics", "bencher", "github-action-benchmark")
+"""Formats that a result is enough for: all are made from one estimate, because the command would estimate again for each."""
 FILES = ("html", "parquet", "svg")
 """svg is a directory with a file for each plot."""
 
@@ -37,6 +40,8 @@ def output(*args: object) -> bytes:
 def everything(run: Path, other: Path, into: Path) -> dict[str, bytes]:
     """By name: every report of a run, its advice, and its comparison with another run."""
     made = {f"report {each}": output("report", run, "--format", each) for each in TEXTS}
+    result = conclude.result_of(run)
+    made |= {f"report {each}": formats.get(each)(result).encode() for each in RENDERED}
     made["advice"] = output("report", run, "--need", "at-rest", "--max-cost", "99%")
     made["compare"] = output("compare", run, other)
     made["compare json"] = output("compare", run, other, "--format", "json")
@@ -89,7 +94,11 @@ def as_format_1(run: Path) -> None:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run with cells at rest in an embedded database, with a known effect, and with none; and its copy."""
     directory = tmp_path_factory.mktemp("runs")
-    cells = [CellSpec("sqlite", "sqlcipher"), CellSpec("null", "busy", objective="p50=5ms"), CellSpec("null", "none")]
+    cells = [
+        CellSpec("sqlite", "sqlcipher", rows=500),
+        CellSpec("null", "busy", objective="p50=5ms"),
+        CellSpec("null", "none"),
+    ]
     run = recorded(directory / "first", cells, 1)
     return run, copied(run, directory / "second")
 

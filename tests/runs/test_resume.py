@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from typing import Any
 import msgspec
 import pytest
 
+import fake as fake_agent
+import short
 import steady
 from ciphercost.host import procfs
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Result
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.runs import conclude, pipeline, resume
@@ -51,6 +55,8 @@ class Killing(progress.Display):
 pipeline.run_in(specs.plan(msgspec.json.decode(sys.argv[1], type=Spec)), Path(sys.argv[2]), Killing())
 """
 
+EFFECT = "--effect 0.02 --sd 0.01"
+"""Options of the fake agent."""
 ONE = [CellSpec("null", "busy", regime="one-core")]
 SHARED = [
     CellSpec("null", "busy", factors={"effect": each}, group="g", variant=f"effect={each}") for each in ("0.02", "0.2")
@@ -90,17 +96,36 @@ def sessions_of(directory: Path) -> list[tuple[int, int]]:
     return sorted({(each.cell, each.session) for each in run_directory.read_slices(directory)})
 
 
+@pytest.fixture(scope="module")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[CellSpec]], tuple[Result, Path]]:
+    """(result, directory) of a run of these cells that was not killed. Each is made once."""
+    made: dict[str, tuple[Result, Path]] = {}
+
+    def find(cells: list[CellSpec]) -> tuple[Result, Path]:
+        if (name := str(cells)) not in made:
+            directory = tmp_path_factory.mktemp("uncut")
+            with fake_agent.in_place(directory, EFFECT):
+                made[name] = pipeline.run_in(specs.plan(spec_of(cells)), directory / "run")
+        return made[name]
+
+    return find
+
+
 @pytest.mark.parametrize(
     ("cells", "share"),
     [(ONE, 0.01), (ONE, 0.55), (ONE, 0.99), (SHARED, 0.1), (SHARED, 0.55), (APART, 0.55), (APART, 0.99)],
 )
 def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
-    tmp_path: Path, fake: Fake, cells: list[CellSpec], share: float
+    tmp_path: Path,
+    fake: Fake,
+    uncut: Callable[[list[CellSpec]], tuple[Result, Path]],
+    cells: list[CellSpec],
+    share: float,
 ) -> None:
-    fake("--effect 0.02 --sd 0.01")
+    fake(EFFECT)
     spec = spec_of(cells)
-    whole, _ = pipeline.run_in(specs.plan(spec), tmp_path / "whole")
-    expected = order(tmp_path / "whole")
+    whole, of_whole = uncut(cells)
+    expected = order(of_whole)
     killed(spec, tmp_path / "cut", round(share * len(expected)))
     assert order(tmp_path / "cut") == expected[: round(share * len(expected))]
     result, directory = resume.run_in(tmp_path / "cut")
@@ -108,11 +133,11 @@ def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
     assert [cell.overhead["throughput"] for cell in result.cells] == [c.overhead["throughput"] for c in whole.cells]
     assert [cell.status for cell in result.cells] == ["ok"] * len(cells)
     plain = {"warnings": [], "resumed": 0, "thrown_away": 0}
-    resumed, uncut = (
+    resumed, expected_facts = (
         [msgspec.structs.replace(each, **plain) for each in run_directory.read_facts(place).cells]
-        for place in (directory, tmp_path / "whole")
+        for place in (directory, of_whole)
     )
-    assert resumed == uncut
+    assert resumed == expected_facts
     assert any(warning.code == "resumed" for cell in result.cells for warning in cell.warnings)
     assert run_directory.encode(conclude.result_of(directory)) == (directory / "result.json").read_bytes()
 
@@ -129,11 +154,12 @@ def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_
     assert sessions_of(tmp_path / "run") == [(0, 1)]
 
 
-def test_it_can_be_killed_repeatedly(tmp_path: Path, fake: Fake) -> None:
-    fake("--sd 0.01")
+def test_it_can_be_killed_repeatedly(
+    tmp_path: Path, fake: Fake, uncut: Callable[[list[CellSpec]], tuple[Result, Path]]
+) -> None:
+    fake(EFFECT)
     spec = spec_of(ONE)
-    pipeline.run_in(specs.plan(spec), tmp_path / "whole")
-    expected = order(tmp_path / "whole")
+    expected = order(uncut(ONE)[1])
     killed(spec, tmp_path / "run", len(expected) // 2)
     again = KILLED.replace(
         "pipeline.run_in(specs.plan(msgspec.json.decode(sys.argv[1], type=Spec)), Path(sys.argv[2]), Killing())",
@@ -184,7 +210,7 @@ def test_a_failed_cell_is_resumed_and_the_others_stay(tmp_path: Path, fake: Fake
 def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_path: Path) -> None:
     cells = [CellSpec("sqlite", "sqlcipher", regime="one-core", rows=200)]
     # A fixed slice length: no pilot, and no session repeated because of a busy machine.
-    spec = Spec(cells=cells, seed=3, sessions=3, time=6.0, latency=False, slice_seconds=0.1)
+    spec = Spec(cells=cells, seed=3, sessions=3, time=1.0, latency=False, slice_seconds=0.05)
     killed(spec, tmp_path / "run", 0)
     had = {proof.session for _, proof in run_directory.read_proofs(tmp_path / "run")}
     whole = run_directory.read_checkpoint(tmp_path / "run")
@@ -236,20 +262,13 @@ def test_another_server_is_refused_and_the_record_stays(tmp_path: Path, fake: Fa
 
 def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_says_how_to_go_on(tmp_path: Path) -> None:
     directory = tmp_path / "run"
-    argv: list[str | Path] = [
-        CLI,
-        "run",
-        "null:busy",
-        "--sessions",
-        "2",
-        "--time",
-        "6s",
-        "--no-latency",
-        "-o",
-        directory,
-    ]
+    spec, printed = short.spec_of(
+        ["run", "null:busy", "--sessions", "2", "--time", "6s", "--no-latency", "-o", directory], cwd=tmp_path
+    )
+    assert spec, printed.stderr
+    argv: list[str | Path] = [CLI, *spec]
     with subprocess.Popen(
-        [*argv, "--no-progress"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*argv, "--no-progress"], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         slices = directory / "slices.jsonl"
         wait_for("its first slice", lambda: slices.exists() and slices.stat().st_size > 0)

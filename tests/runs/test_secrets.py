@@ -23,7 +23,9 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ciphercost
+import short
 import steady
+import warm
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import run_ownership, supervisor
 from ciphercost.host.environment import child_environment, is_passed_on
@@ -259,8 +261,10 @@ class Search:
     def run(self, argv: list[str], environment: Mapping[str, str], directory: Path) -> Path:
         """Run a command that measures; its run's directory, below `directory`."""
         (directory / "tmp").mkdir()
+        spec, printed = short.spec_of(argv, cwd=directory, env={**os.environ, **environment})
+        assert spec, printed.stderr
         status, said, run = steady.printed(
-            lambda into: self.once([*argv, "-o", str(into)], environment, directory), directory
+            lambda into: self.once([str(CLI), *spec, "-o", str(into)], environment, directory), directory
         )
         assert status == 0, said
         return run
@@ -284,7 +288,7 @@ class Search:
                 while not ended.wait(0.02):
                     self.processes(process.pid)
                     self.looks += 1
-                    if time.monotonic() - last > 1.5 and (run := self.run_of(process.pid)):
+                    if time.monotonic() - last > 0.7 and (run := self.run_of(process.pid)):
                         self.scratch(run_ownership.scratch_base() / run)
                         last = time.monotonic()
 
@@ -323,8 +327,9 @@ def reported(directory: Path, run: Path) -> None:
     made = directory / "reports"
     made.mkdir()
     for name in formats.names():
-        argv = [str(CLI), "report", str(run), "--format", name, "-o", str(made / f"report.{name}")]
-        subprocess.run(argv, check=True, capture_output=True)
+        argv = ["report", str(run), "--format", name, "-o", str(made / f"report.{name}")]
+        done = warm.run(argv, cwd=directory)
+        assert done.returncode == 0, done.stderr
 
 
 def searched(search: Search, directory: Path, run: Path) -> None:
@@ -359,7 +364,7 @@ def test_a_password_is_nowhere(
         server.ask(NEW_PASSWORD[name].format(password))
         search = Search({"password": password.encode()})
         target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
-        argv = [str(CLI), "run", target, "--url", server.url, *server.by_ca, "--client", client]
+        argv = ["run", target, "--url", server.url, *server.by_ca, "--client", client]
         argv += ["--quick", "--time", "6s"]
         run = search.run(argv, {TakesUrl.of(server.engine).password_from: password}, tmp_path / "mine")
     agent = b"java" if client == "jdbc" else b"ciphercost-agent"
@@ -376,7 +381,7 @@ def test_a_key_is_nowhere_but_in_its_own_file(require_server: RequireServer, tmp
     search = Search({})
     wanted = "hospital-client" if "client" in target else "search"
     workload = [] if target.startswith("sqlite") else ["--workload", wanted]
-    run = search.run([str(CLI), "run", target, *workload, "--quick", "--time", "6s"], {}, tmp_path)
+    run = search.run(["run", target, *workload, "--quick", "--time", "6s"], {}, tmp_path)
     assert search.keys, "no key was seen, so nothing was searched for"
     searched(search, tmp_path, run)
 

@@ -29,6 +29,8 @@ from ciphercost.model.slices import Counters
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _SCHED_CLOCK = 2
 """CPUCLOCK_SCHED: of a process's three clocks, the one that counts the scheduler's time."""
+READ_BYTES, WRITTEN_BYTES = 9, 11
+"""Positions of two numbers among the words of /proc/PID/io (proc_pid_io(5))."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -271,12 +273,12 @@ class Sampler:
         read = write = 0
         for pid, file in list(self._io.items()):
             try:
-                fields = dict(line.split(b": ") for line in file.read().splitlines())
+                fields = file.read().split()
             except OSError:
                 self._io.pop(pid).close()
                 continue
-            read += int(fields[b"read_bytes"])
-            write += int(fields[b"write_bytes"])
+            read += int(fields[READ_BYTES])
+            write += int(fields[WRITTEN_BYTES])
         first = self._stat.read().split(b"\n", 1)[0].split()[1:9]
         meminfo = self._meminfo.read()
         disk_weighted, disk_busy = self._disk_times()

@@ -31,6 +31,8 @@ from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
 """Seconds. Short enough to show the machine's noise at every slice length that may be chosen."""
+LEAST_WARM_UP = 0.01
+"""Seconds of a slice. With longer ones, `schedule.WARMUP_POINTS` of them would be most of a short run's load."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
 OVERRUN = 1.5
@@ -165,7 +167,7 @@ class Session:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.measured.number, self.number, "warm-up")
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate)), 0.0, 0
-        length = limits.length(self.cell, max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
+        length = limits.length(self.cell, max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
         ended = False
         while not ended:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from ciphercost.model.errors import UsageError, nearest
+
+
+@cache
+def _modules(directories: tuple[tuple[str, int], ...]) -> list[str]:
+    """The sorted module names in directories, each given with the time of its last change."""
+    return sorted(each.name for each in pkgutil.iter_modules([path for path, _ in directories]))
 
 
 class Registry(NamedTuple):
@@ -23,8 +31,8 @@ class Registry(NamedTuple):
 
     def files(self) -> list[str]:
         """List the module names of all entries. Imports none."""
-        found = (each.name for each in pkgutil.iter_modules(sys.modules[self.package].__path__))
-        return sorted(name for name in found if not name.startswith("_") and name not in self.beside)
+        found = _modules(tuple((each, Path(each).stat().st_mtime_ns) for each in sys.modules[self.package].__path__))
+        return [name for name in found if not name.startswith("_") and name not in self.beside]
 
     def names(self) -> list[str]:
         """List the names of all entries. Imports none."""

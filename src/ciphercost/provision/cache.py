@@ -13,7 +13,9 @@ so.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -65,7 +67,7 @@ def empties(cell: CellSpec) -> bool:
 
 def size(directory: Path) -> int:
     """Total length in bytes of all files below a directory (not their allocated blocks), as used for `data_bytes`."""
-    return sum(found.stat().st_size for found in _files([directory]))
+    return sum(length for _, length in _files([directory]))
 
 
 def drop(paths: Iterable[Path]) -> str:
@@ -77,7 +79,7 @@ def drop(paths: Iterable[Path]) -> str:
     process has mapped are not released.
     """
     given_up = refused = 0
-    for path in _files(paths):
+    for path, _ in _files(paths):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -124,14 +126,14 @@ def caveat(cell: CellSpec, *, direct: bool, below: bool) -> str:
     )
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Regular files below directories. Links are not followed; files that vanish meanwhile are skipped."""
+def _files(paths: Iterable[Path]) -> Iterator[tuple[str, int]]:
+    """Regular files below directories, or given themselves, each with its length in bytes. Links are not followed; files that vanish
+    meanwhile are skipped.
+    """
     for path in paths:
-        if path.is_file() and not path.is_symlink():
-            yield path
-        for parent, _, names in os.walk(path):
-            for name in names:
-                found = Path(parent, name)
-                with contextlib.suppress(OSError):
-                    if found.is_file() and not found.is_symlink():
-                        yield found
+        below = (f"{parent}/{name}" for parent, _, names in os.walk(path) for name in names)
+        for found in itertools.chain([str(path)], below):
+            with contextlib.suppress(OSError):
+                status = os.lstat(found)
+                if stat.S_ISREG(status.st_mode):
+                    yield found, status.st_size
