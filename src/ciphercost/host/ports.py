@@ -9,7 +9,6 @@ import re
 import socket
 import sys
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import msgspec
