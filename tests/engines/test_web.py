@@ -344,7 +344,9 @@ def test_the_log_states_what_the_client_negotiated(home: Site, server: Server, c
             ):
                 pass
             continue
-        for resumption in ("off", *home.engine.tls_resumption) if group == "p256" else ("off",):
+        # 0-RTT needs HTTP/3, which test_early_data has.
+        resumptions = [each for each in home.engine.tls_resumption if each != "0-rtt"] if group == "p256" else []
+        for resumption in ("off", *resumptions):
             given = {"certificate": certificate, "group": group, "resumption": resumption}
             with home.started(given) as started, Agent() as agent:
                 for version in ("1.2", "1.3"):
