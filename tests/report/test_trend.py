@@ -23,7 +23,7 @@ from ciphercost.estimate import correlated_runs, history, student_t
 from ciphercost.estimate.intervals_of_result import of_result
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
-from ciphercost.model.result import Cell, Result
+from ciphercost.model.result import Cell
 from ciphercost.report import trend_formats
 from ciphercost.report.comparison_types import Run
 from ciphercost.report.layout import WIDTH
@@ -268,7 +268,7 @@ def test_a_run_without_a_time_is_refused() -> None:
 # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-RUNS: dict[str, Callable[[], list[Result]]] = {
+RUNS: dict[str, Callable[[], list[Run]]] = {
     "changed": stepped,
     "too few": lambda: [*stepped(count=3), run(9, failed(version="18.3"))],
     "no cell in common": lambda: [run(1, costing(0.8)), run(2, costing(0.8, workload="connect"))],
