@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,12 @@ settings.load_profile("repeatable")
 # A page at the end of every run would double the time of many tests; tests of the page enable it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
 
+# jsonschema checks a format that no schema here has by a package whose import compiles grammars for two seconds; it does without.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are collected: what this makes stays to the end, and searching it takes a quarter of the time
     config.pluginmanager.register(accounts.Accounts(config))
     config.pluginmanager.register(turns.StepsBack())
     initialised.use()
@@ -75,6 +80,7 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector skip what stays to the end: thousands of tests and all modules."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -6,6 +6,7 @@
 set -u
 marks=$1
 shift
+files=("$@")
 # Compiled files are kept (an empty value switches the variable off): the tests start the command hundreds of times.
 export PYTHONDONTWRITEBYTECODE=
 none=5 # pytest's status if nothing was selected
@@ -13,7 +14,9 @@ run() { .venv/bin/python -m pytest --dist loadfile --durations 20 "$@"; }
 run -n $((2 * $(nproc))) -m "$marks${marks:+ and }not alone" "$@"
 many=$?
 [ "$many" -eq 2 ] && exit 2 # interrupted
-run -n 1 -m "$marks${marks:+ and }alone" "$@"
+# Only files that have the mark are collected again.
+[ $# -gt 0 ] || mapfile -t files < <(grep -rlF mark.alone --include='test_*.py' tests)
+run -n 1 -m "$marks${marks:+ and }alone" "${files[@]}"
 alone=$?
 if [ "$many" -eq $none ]; then exit $alone; fi
 if [ "$many" -ne 0 ] || [ "$alone" -eq $none ]; then exit "$many"; fi

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pandas
-import polars
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -177,6 +175,9 @@ def test_options_of_cells_apply_to_every_cell_and_text_is_parsed() -> None:
 
 
 def test_pandas_has_the_rows_of_polars(tmp_path: Path) -> None:
+    import pandas  # both take long to import
+    import polars
+
     for found in (api.Result.of(mixed()), ciphercost.load(recorded(tmp_path / "run"))):
         one, other = found.to_pandas(), found.to_polars()
         assert list(one.columns) == other.columns == list(figures.COLUMNS)

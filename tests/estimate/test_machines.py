@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.stats
-import statsmodels.api
 
 import by_row
 import simulate
@@ -37,12 +36,14 @@ def runs_of(values: np.ndarray) -> list[Interval]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_variance_between_machines_is_the_reml_estimate_of_a_mixed_model(seed: int) -> None:
+    from statsmodels.regression.mixed_linear_model import MixedLM  # it takes long to import
+
     random = np.random.default_rng(seed)
     k, n = 5 + seed, 8
     values = random.normal(0, 0.02 * (seed != 3), (k, 1)) + random.normal(0.1, 0.01, (k, n))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where the variance is at its bound, 0
-        model = statsmodels.api.MixedLM(values.ravel(), np.ones(k * n), groups=np.repeat(np.arange(k), n))
+        model = MixedLM(values.ravel(), np.ones(k * n), groups=np.repeat(np.arange(k), n))
         fitted = model.fit(reml=True, method="powell", ftol=1e-12)
     ours = machines.between(runs_of(values))
     assert ours.sd == pytest.approx(math.sqrt(float(np.squeeze(fitted.cov_re))), rel=2e-3, abs=1e-4)

@@ -57,7 +57,7 @@ def chromium() -> Iterator[Any]:
         yield _open[0]
         return
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         _open.append(browser)
         try:
             yield browser

@@ -20,6 +20,19 @@ STAGING = "postgresql://me@staging/shop --ca ca.pem"
 EXTRAS = {"docs/how-to/many-load-machines.md": "ray"}
 """Pages that need an extra, which they name."""
 
+SHORT = """mode = "quick"
+sessions = 1
+time = 1.0
+slice_seconds = 0.05
+latency = false
+
+[[cells]]
+engine = "null"
+mechanism = "busy"
+workload = "point-select"
+"""
+"""A spec that measures no work at all for a second, which no flag can be asked for."""
+
 PROGRAMS = {"docs/how-to/measure-at-rest.md": "mvn"}
 """Pages that need a program, which they name."""
 
@@ -57,7 +70,7 @@ def _planned(command: str, used: bool) -> str:
     if command != "ciphercost quick":
         lines = [f"{command.replace(output[0], '') if output else command} --print-spec"]
     if output or used:
-        lines.append(f"ciphercost run null:busy --quick --time 3s --no-latency{output[0] if output else ''}")
+        lines += [f"cat > .short.toml <<'END'\n{SHORT}END", f"ciphercost run .short.toml{output[0] if output else ''}"]
     return "\n".join(lines)
 
 

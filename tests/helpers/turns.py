@@ -22,7 +22,7 @@ from xdist.workermanage import WorkerController
 import accounts
 
 STARTS = re.compile(
-    r"^import (warm|steady)$|^from test_(real|user_server|grants) import|\brequire_(server|postgresql|java)\b|\b[Ss]upervisor\b|\buser_server\b"
+    r"^import (warm|short|steady)$|^from test_(real|user_server|grants) import|\brequire_(server|postgresql|java)\b|\b[Ss]upervisor\b|\buser_server\b"
     r"|\bAgent\(|\bPopen\b",
     re.MULTILINE,
 )

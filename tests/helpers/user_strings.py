@@ -13,6 +13,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,8 +64,13 @@ def every() -> list[Found]:
 def of_python(source: str, path: str, errors: frozenset[str] = frozenset()) -> list[Found]:
     """The strings of a module. `errors`: names of exception classes. Pure."""
     finder = _Finder(path, errors)
-    finder.visit(ast.parse(source))
+    finder.visit(_parsed(source))
     return finder.found
+
+
+@cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def of_toml(source: str, path: str) -> Iterator[Found]:
@@ -159,7 +165,7 @@ def _errors() -> frozenset[str]:
     bases: dict[str, list[str]] = {}
     makers: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(_parsed(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 bases[node.name] = [_name(each) for each in node.bases]
             elif (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import short
 import warm
 from ciphercost import commands, studies
 from ciphercost.estimate import notation
@@ -29,7 +28,6 @@ from ciphercost.report.words import cell_text, figure_text, verdict_text
 from conftest import Require
 from repetitions import examples
 
-CLI = Path(sys.executable).parent / "ciphercost"
 SETTINGS = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -283,14 +281,8 @@ def test_proofs(tmp_path: Path) -> None:
 
 
 def test_a_list_of_runs_with_long_names(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [CLI, "run", "null:busy", "--quick", "--time", "3s", "--no-latency", "--matrix", "effect=1%,4%"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,  # a busy machine may refuse a cell
-        timeout=120,
-    )
+    argv = ["run", "null:busy", "--quick", "--time", "3s", "--no-latency", "--matrix", "effect=1%,4%"]
+    done = short.run(argv, cwd=tmp_path, timeout=120)
     assert "effect=4%" in done.stdout
     check(done.stdout)
     check(done.stderr)

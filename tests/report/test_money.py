@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import result_schema
-import warm
+import short
 from ciphercost import commands
 from ciphercost.load import units
 from ciphercost.model import run_directory
@@ -258,7 +258,7 @@ def test_a_run_prints_money_and_refuses_a_bad_price_before_it_starts(tmp_path: P
     assert isinstance(refused.exception, UsageError)
     assert not (tmp_path / "never").exists()
     args = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--price", "29EUR/vcpu-month")
-    done = warm.run(("run", "sqlite:sqlcipher", *args, "-o", "run", "--json", "run.json"), cwd=tmp_path)
+    done = short.run(("run", "sqlite:sqlcipher", *args, "-o", "run", "--json", "run.json"), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "money at 29 EUR per vCPU-month: 0.0" in done.stdout
     written = msgspec.json.decode((tmp_path / "run.json").read_bytes(), type=Result)

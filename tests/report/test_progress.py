@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,7 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+import short
 import steady
+import warm
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
 from ciphercost.measure.progress import Display
@@ -264,7 +265,7 @@ def test_names_can_not_control_the_terminal(
             display.start([steering], [8.0], 10.0, [2])
             display.phase(0, 1, "capacity")
             display.done(0, f"failed: {steering}")
-    bad = subprocess.run([CLI, "report", str(tmp_path / steering)], capture_output=True, text=True, check=False)
+    bad = warm.run(["report", tmp_path / steering])
     assert bad.returncode == 2
     for shown in (capsys.readouterr().err, screen.getvalue(), bad.stderr):
         assert "\ufffd[41;1Hred\ufffd" in shown
@@ -339,8 +340,7 @@ def test_plain_output_has_no_control_codes(tmp_path: Path, env: dict[str, str]) 
 
 def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> None:
     for name, more, said in (("a", ["--no-progress"], False), ("b", [], True)):
-        argv = [CLI, *RUN, "-o", str(tmp_path / name), *more]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+        done = short.run([*RUN, "-o", name, *more], cwd=tmp_path, timeout=120)
         assert done.returncode == 0 or "NO STEADY STATE" in done.stdout, done.stderr
         assert bool(done.stderr) == said
         assert "\x1b" not in done.stderr + done.stdout

@@ -10,6 +10,7 @@ import click
 import pytest
 from packaging.utils import canonicalize_name
 
+import documented
 import wheel_environment
 from ciphercost import commands
 from ciphercost.model.version import VERSION
@@ -17,7 +18,8 @@ from ciphercost.report import inventory
 from ciphercost.studies import catalogue
 from wheel_environment import Environment
 
-QUICK_RUN = ("run", "null:busy", "--quick", "--time", "3s", "--no-latency", "--no-progress")
+SPEC = "short.toml"
+QUICK_RUN = ("run", SPEC, "--no-progress")
 BENCH = "number of transactions actually processed: {n}\nlatency average = {ms} ms\ntps = {tps} (without initial connection time)\n"
 
 SMALLEST: dict[str, list[tuple[str, ...]]] = {
@@ -51,6 +53,7 @@ def environment() -> Environment:
 def place(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the files that commands read: two runs, and the output of another tool."""
     place = tmp_path_factory.mktemp("user")
+    (place / SPEC).write_text(documented.SHORT)
     for name in ("run", "again"):
         succeeds(environment, (*QUICK_RUN, "-o", name), place)
     for arm, tps in (("plain", 1000), ("encrypted", 900)):

@@ -6,8 +6,6 @@ import csv
 import json
 import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +14,7 @@ import msgspec
 import pytest
 
 import result_schema
+import warm
 from ciphercost import engines, studies
 from ciphercost.host import aes
 from ciphercost.host.installation import Installation
@@ -41,7 +40,6 @@ from ciphercost.studies.column_functions import (
 )
 from conftest import Require, RequireServer
 
-CLI = Path(sys.executable).parent / "ciphercost"
 STUDY = studies.get("column-functions")
 OPERATIONS = procedure.OPERATIONS
 ENGINES = tuple(servers.PAIRS)
@@ -713,10 +711,7 @@ def test_a_plan_that_one_arm_alone_compiles_is_reported() -> None:
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else "",
 )
 def test_bad_options_give_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ciphercost", "replicate", "column-functions", *argv],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    done = warm.run(["replicate", "column-functions", *argv], cwd=tmp_path, timeout=60)
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 2

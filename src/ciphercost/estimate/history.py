@@ -15,9 +15,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ciphercost.estimate import student_t
 from ciphercost.estimate.statistics import ALPHA, POWER, Error, Floats, Interval, against
@@ -86,9 +88,8 @@ def one_level(of: Series, orders: int = 0) -> Whole:
     """Whether the runs of a series, at least 2 · LEAST of them, have one level. `orders`: 0: as many as take about a second."""
     n = len(of.values)
     weights = weights_of(of)
-    random = np.random.default_rng(SEED)
     count = orders or int(min(ORDERS, max(FEWEST_ORDERS, WORK / n**2)))
-    order = np.vstack([np.arange(n), random.permuted(np.tile(np.arange(n), (count, 1)), axis=1)])
+    order = _orders(n, count)
     contrast = _Contrasts(of.values[order], weights[order])
     splits, split = contrast.splits()
     stretches, stretch = contrast.stretches()
@@ -99,6 +100,15 @@ def one_level(of: Series, orders: int = 0) -> Whole:
     smallest = _smallest(float(np.quantile(splits[1:], 1 - ALPHA * ONE_SPLIT)), noise, n) * math.sqrt(between)
     arc = split if p_split <= p_stretch else stretch
     return Whole(min(1.0, p_split, p_stretch), arc, smallest)
+
+
+@lru_cache(maxsize=2)
+def _orders(n: int, count: int) -> NDArray[np.int64]:
+    """Their own order of `n` runs, and `count` random ones: (count + 1, n). Cells mostly have as many runs as the one before."""
+    random = np.random.default_rng(SEED)
+    made = np.vstack([np.arange(n), random.permuted(np.tile(np.arange(n), (count, 1)), axis=1)])
+    made.flags.writeable = False
+    return made
 
 
 def _smallest(critical: float, noise: float, n: int) -> float:
@@ -145,9 +155,9 @@ class _Contrasts:
 
     def __init__(self, values: Floats, weights: Floats) -> None:
         self.rows, self.n = values.shape
-        zero = np.zeros((self.rows, 1))
-        self.sums = np.concatenate([zero, np.cumsum(weights * values, axis=1)], axis=1)
-        self.mass = np.concatenate([zero, np.cumsum(weights, axis=1)], axis=1)
+        # (n + 1, r): what is added up to one place lies together, since all rows of a place are read at once.
+        self.sums = _added_up(weights * values)
+        self.mass = _added_up(weights)
 
     def splits(self) -> tuple[Floats, tuple[int, int]]:
         """The largest contrast of the first runs with the others, by row; and the first row's stretch."""
@@ -161,15 +171,22 @@ class _Contrasts:
     def _largest(self, arcs: Iterable[tuple[int, int]]) -> tuple[Floats, tuple[int, int]]:
         best, arc = np.zeros(self.rows), (0, self.n)
         for first, last in arcs:
-            inside = self.mass[:, last] - self.mass[:, first]
-            outside = self.mass[:, -1] - inside
-            own = self.sums[:, last] - self.sums[:, first]
-            difference = own / inside - (self.sums[:, -1] - own) / outside
-            found = difference**2 * inside * outside / self.mass[:, -1]
+            inside = self.mass[last] - self.mass[first]
+            outside = self.mass[-1] - inside
+            own = self.sums[last] - self.sums[first]
+            difference = own / inside - (self.sums[-1] - own) / outside
+            found = difference**2 * inside * outside / self.mass[-1]
             if found[0] > best[0]:
                 arc = (first, last)
-            best = np.maximum(best, found)
+            np.maximum(best, found, out=best)
         return best, arc
+
+
+def _added_up(rows: Floats) -> Floats:
+    """(n + 1, r) sums of the first 0 … n columns of (r, n) values."""
+    sums = np.zeros((rows.shape[1] + 1, rows.shape[0]))
+    np.cumsum(rows.T, axis=0, out=sums[1:])
+    return sums
 
 
 # ── the changes ───────────────────────────────────────────────────────────────────────────────────────────────────────
