@@ -5,6 +5,7 @@ from __future__ import annotations
 import html as html_module
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,17 @@ SMALLEST_TEXT = 12.0
 GRID = 30
 
 
+@cache
+def result_of(directory: Path) -> Result:
+    """A record's result. Every test that asks for it gets the same, which nobody changes."""
+    return conclude.result_of(directory)
+
+
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of PostgreSQL with TLS, and its page."""
     directory = records.unpacked("postgresql-tls", tmp_path_factory.mktemp("quick"))
-    html.write(conclude.result_of(directory), directory, directory / html_page.NAME)
+    html.write(result_of(directory), directory, directory / html_page.NAME)
     return directory
 
 
@@ -58,7 +65,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run without any number, whose every text is an attack."""
-    result = conclude.result_of(quick)
+    result = result_of(quick)
     attack = "<script>fetch('http://203.0.113.1/')</script><img src=x onerror=alert(1)>\"'&amp;" + "x" * 300
     broken = msgspec.structs.replace(
         result.cells[0],
@@ -89,7 +96,7 @@ def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(quick: Path, grid: Path, lost: Path) -> dict[str, Path]:
-    html.write(conclude.result_of(grid), grid, grid / html_page.NAME)
+    html.write(result_of(grid), grid, grid / html_page.NAME)
     return {
         "quick": quick / html_page.NAME,
         "grid": grid / html_page.NAME,
@@ -157,7 +164,7 @@ def test_violations_and_requests_are_detected(visit: Any) -> None:
 
 
 def test_plots_have_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
-    result = conclude.result_of(grid)
+    result = result_of(grid)
     opened = visit("grid")
     drawn = opened.page.evaluate(
         """() => [...document.querySelectorAll('section[aria-labelledby=h-cost] svg[role=img]')].filter(s => s.checkVisibility())
@@ -233,7 +240,7 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
 
 def test_the_answer_comes_first_even_if_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
-    assert opened.page.inner_text("h1").split("\n") == verdict_text.sentences(conclude.result_of(quick))
+    assert opened.page.inner_text("h1").split("\n") == verdict_text.sentences(result_of(quick))
     assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
@@ -241,7 +248,7 @@ def test_the_answer_comes_first_even_if_there_is_none(visit: Any, quick: Path) -
 def test_the_page_has_the_same_figures_as_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     text = opened.page.inner_text("body")
-    for row in figure_text.rows(conclude.result_of(quick).cells[0]):
+    for row in figure_text.rows(result_of(quick).cells[0]):
         assert row.cost in text
         assert row.interval in text
         assert row.levels in text
@@ -326,7 +333,7 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
     page = tmp_path / "within.html"
     asked = ["report", str(quick), "--format", "html", "-o", str(page), "--max-cost"]
     for limit in ("99%", "0.01%"):
-        status = advice.advise(conclude.result_of(quick), (), float(limit[:-1]) / 100).exit_status
+        status = advice.advise(result_of(quick), (), float(limit[:-1]) / 100).exit_status
         assert CliRunner().invoke(commands.cli, [*asked, limit]).exit_code == status
         assert "Cheapest mechanisms within the budget" in page.read_text()
     page = tmp_path / "again.html"
@@ -372,7 +379,7 @@ def test_the_details_have_everything_that_a_cell_can_have() -> None:
 
 
 def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> None:
-    result: Result = conclude.result_of(quick)
+    result: Result = result_of(quick)
     text = html.render(result)
     assert "Latency, ms" not in text
     assert "Latency, ms" in html.render(result, trace.read(quick))
