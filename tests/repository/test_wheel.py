@@ -32,6 +32,7 @@ SMALLEST: dict[str, list[tuple[str, ...]]] = {
     "import": [("--plain", "plain.txt", "--encrypted", "encrypted.txt")],
     "install": [("sqlite",)],
     "list": [(), *((each,) for each in inventory.TABLES)],
+    "predict": [("run", "--rate", "9/s", "--cpu", "1ms")],
     "prove": [("sqlite:sqlcipher",)],
     "quick": [("--help",)],
     "replicate": [("mysql-tls", "--help")],

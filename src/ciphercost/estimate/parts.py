@@ -22,7 +22,7 @@ import numpy as np
 
 from ciphercost.estimate import student_t
 from ciphercost.estimate.tally import Floats
-from ciphercost.model.result import Cell, Part, Parts
+from ciphercost.model.result import Cell, Part, Parts, PartsError
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
 CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
@@ -111,20 +111,17 @@ def fit(
         worst=float(distance.max()),
         break_even_bytes=break_even(handshake, byte, found),
         floor_ns=floor(cells[numbers[0]], end),
+        error=PartsError([each.tolist() for each in own], found.nu, found.model.tolist(), freedom),
     )
 
 
 class Uncertain(NamedTuple):
-    """How uncertain the three parts are."""
+    """The same as `PartsError`, as arrays."""
 
     own: list[Floats]
-    """Covariances that the cells' own errors give, by different ways; the larger counts."""
     nu: float
-    """Their degrees of freedom."""
     model: Floats
-    """The further covariance because the model is off; zero if the cells lie no farther from the fit than their errors explain."""
     freedom: int
-    """Its degrees of freedom: cells − 3, usually one or two."""
 
     def half(self, of: Floats) -> float:
         """Half-width of the 95 % interval of a linear function of the parts, with Satterthwaite's degrees of freedom."""
@@ -133,6 +130,22 @@ class Uncertain(NamedTuple):
         below = own**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0)
         nu = (own + model) ** 2 / below if below > 0 else self.nu
         return student_t.quantile(0.975, nu) * math.sqrt(own + model)
+
+
+def together(of: Parts, connections: float, operations: float, kilobytes: float) -> Part:
+    """What so many connections, operations and thousands of bytes add, µs, with its 95 % interval.
+
+    Without the parts' common error (an older result) their half-widths are added up, which is never too narrow.
+    """
+    counts = np.array([connections, operations, kilobytes])
+    each = (of.handshake_us, of.request_us, of.byte_ns)
+    value = float(counts @ np.array([part.value for part in each]))
+    if of.error is None:
+        half = float(np.abs(counts) @ np.array([(part.high - part.low) / 2 for part in each]))
+    else:
+        error = of.error
+        half = Uncertain(list(map(np.array, error.own)), error.nu, np.array(error.model), error.freedom).half(counts)
+    return Part(value, value - half, value + half)
 
 
 def break_even(handshake: Part, byte: Part, of: Uncertain) -> Part | None:

@@ -19,6 +19,35 @@ def duration(text: str, where: str = "--time") -> float:
     return float(match.group(1)) * _SECONDS[match.group(2)]
 
 
+_SMALL = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+_PER = {"s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def cpu_time(text: str, where: str) -> float:
+    """Parse `300us`, `0.3ms` or `2s` to seconds. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(us|µs|μs|ms|s)\s*", text)
+    if match is None or float(match[1]) == 0:
+        raise UsageError(f"{where}: '{text}' is not a time; write e.g. 300us, 2ms or 0.1s")
+    return float(match[1]) * _SMALL[match[2]]
+
+
+def rate(text: str, where: str) -> float:
+    """Parse `2000/s`, `1.5/min` or `0/s` to events per second. Raises UsageError."""
+    match = re.fullmatch(r"\s*([\d,]*\.?\d+)\s*/\s*(s|sec|min|m|h)\s*", text)
+    if match is None:
+        raise UsageError(f"{where}: '{text}' is not a rate; write e.g. 2000/s or 30/min")
+    return float(match[1].replace(",", "")) / _PER[match[2]]
+
+
+def length(text: str, where: str) -> float:
+    """Parse `4KB`, `1.5MB`, `64KiB` or `800` to bytes. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmg]i?)?b)?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{where}: '{text}' is not a length; write e.g. 800B, 4KB or 1.5MB")
+    return float(match[1]) * _BYTES[f"{match[2]}b".lower() if match[2] else ""]
+
+
 def share(text: str, where: str = "--precision") -> float:
     """Parse `1%` or `0.01` to 0.01. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)

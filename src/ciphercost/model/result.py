@@ -124,6 +124,19 @@ class Money(msgspec.Struct, frozen=True):
     """Why there is no amount."""
 
 
+class PartsError(msgspec.Struct, frozen=True):
+    """How uncertain handshake, request and byte are together, in this order; in µs, µs, and µs per thousand bytes."""
+
+    own: list[list[list[float]]]
+    """Covariances that the cells' own errors give, by different ways; the larger counts."""
+    nu: float
+    """Their degrees of freedom."""
+    model: list[list[float]]
+    """The further covariance because the model is off; zero if the cells lie no farther from the fit than their errors explain."""
+    freedom: int
+    """Its degrees of freedom: cells − 3, usually one or two."""
+
+
 class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Parts of a mechanism's cost at one end, fitted across cells that connect, send small requests and read much."""
 
@@ -144,6 +157,8 @@ class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bytes of an answer that cost as much as one handshake. None if either cost can't be distinguished from 0."""
     floor_ns: float | None = None
     """Cost of the cipher alone per byte at this end, as the run measured it."""
+    error: PartsError | None = None
+    """Of all three together, for a prediction. None: a result of an older version."""
 
 
 class Point(msgspec.Struct, frozen=True):

@@ -1,0 +1,112 @@
+"""What encryption would cost on the user's server, as text. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ciphercost.estimate.notation import number
+from ciphercost.model.prediction import Prediction
+from ciphercost.model.printable import printable
+from ciphercost.model.result import Part, Price
+from ciphercost.report import money
+from ciphercost.report.layout import wrap
+from ciphercost.report.words import figure_text
+
+SERVERS = 10
+
+
+def at_price(of: Prediction, price: Price | None) -> Prediction:
+    """The prediction with what the added cores cost in a month."""
+    if price is None:
+        return of
+    monthly = price.amount * (money.HOURS_PER_MONTH if price.per == "hour" else 1)
+    cores = of.added_cores
+    return msgspec.structs.replace(
+        of, price=price, per_month=Part(cores.value * monthly, cores.low * monthly, cores.high * monthly)
+    )
+
+
+def page(found: Sequence[Prediction]) -> str:
+    """All predictions, one below the other."""
+    return printable(
+        "\n\n".join("\n".join(line for text in _lines(each) for line in wrap(text, "", "  ")) for each in found)
+    )
+
+
+def _lines(of: Prediction) -> Iterator[str]:
+    yield headline(of)
+    if of.added_us.low <= 0 <= of.added_us.high:
+        yield "! the interval holds 0: this run can't tell what encryption adds to such an operation; measure longer"
+    yield f"{of.engine} {of.mechanism} adds {interval(of.added_us, 'µs')} to an operation of {number(of.load.cpu_us)} µs: {_pieces(of)}"
+    yield f"CPU for the same load: {number(of.busy)} → {number(of.busy + of.added_cores.value)} cores, {_more(of.ratio)}"
+    servers = Part(*(SERVERS * each for each in (of.ratio.value, of.ratio.low, of.ratio.high)))
+    yield f"{SERVERS} CPU-bound servers become {interval(servers, '')}".rstrip()
+    if of.per_month is not None and of.price is not None:
+        digits = max(2, _decimals((of.per_month.high - of.per_month.low) / 2))
+        amount = f"{of.per_month.value:,.{digits}f}".replace("-", "−")
+        said = f"{money.with_currency(amount, of.price)} a month ({_ends(of.per_month, digits)})"
+        yield f"money at {money.price_text(of.price)}: {said}"
+    for note in of.notes:
+        yield f"! {note}"
+    yield f"measured in run {of.run} on {of.cpu or 'an unknown CPU'}; another CPU has other costs"
+
+
+def headline(of: Prediction) -> str:
+    """`16 cores at 45 % would be at 46.3 % (46.1–46.6 %)`, or how much more CPU it takes."""
+    after = of.utilisation_encrypted
+    if after is None or of.utilisation is None or of.load.cores is None:
+        return f"{of.engine} {of.mechanism} would take {_more(of.ratio)} CPU time on your server"
+    return (
+        f"{number(of.load.cores)} {'core' if of.load.cores == 1 else 'cores'} at {_percent(of.utilisation, after)} % would be at "
+        f"{_percent(after.value, after)} % ({_percent(after.low, after)}–{_percent(after.high, after)} %) with {of.engine} {of.mechanism}"
+    )
+
+
+def _percent(share: float, of: Part) -> str:
+    return f"{100 * share:.{_decimals(100 * (of.high - of.low) / 2)}f}"
+
+
+def _more(ratio: Part) -> str:
+    """`4.6 % more (4.3–4.9 %)`, or `2.2 times (2.1–2.3)` from there."""
+    if ratio.value >= 2:
+        return f"{interval(ratio, 'times')}"
+    change = Part(*(100 * (each - 1) for each in (ratio.value, ratio.low, ratio.high)))
+    digits = _decimals((change.high - change.low) / 2)
+    return f"{_signed(change.value, digits)} ({_ends(change, digits, ' %')})"
+
+
+def _signed(percent: float, digits: int) -> str:
+    return f"{abs(percent):,.{digits}f} % {'less' if percent < 0 else 'more'}"
+
+
+def _ends(of: Part, digits: int, unit: str = "") -> str:
+    """`4.3–4.9 %`, or `−2.1 to 10.8 %` if the low end is below 0."""
+    low, high = (f"{each:,.{digits}f}".replace("-", "−") for each in (of.low, of.high))
+    return f"{low} to {high}{unit}" if of.low < 0 else f"{low}–{high}{unit}"
+
+
+def interval(of: Part, unit: str) -> str:
+    """`15.8 µs (15.1–16.5)`, with as many digits as the interval supports."""
+    digits = _decimals((of.high - of.low) / 2)
+    value = f"{of.value:,.{digits}f}".replace("-", "−")
+    return f"{value} {unit} ({_ends(of, digits)})".replace("  ", " ")
+
+
+def _decimals(half: float) -> int:
+    return max(0, min(6, 1 - math.floor(math.log10(half)))) if half > 0 else 2
+
+
+def _pieces(of: Prediction) -> str:
+    if of.basis == "operation":
+        return "as measured with one workload"
+    said = [f"{number(of.request_us)} for the operation"]
+    sent = of.load.bytes_per_operation
+    said.append(f"{number(of.bytes_us)} for its {'bytes' if sent is None else figure_text.size(sent)}")
+    if of.load.connections:
+        said.append(
+            f"{number(of.connections_us)} for its share of {number(of.load.connections)} new connections a second"
+        )
+    return ", ".join(said)

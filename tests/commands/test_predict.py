@@ -1,0 +1,73 @@
+"""`predict` on the record of a real run: answers, data, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import records
+from ciphercost import commands
+from ciphercost.model.errors import UsageError
+
+LOAD = ("--rate", "2000/s", "--cpu", "0.3ms")
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(records.unpacked("postgresql-tls", tmp_path_factory.mktemp("record")))
+
+
+def predict(*argv: str) -> Result:
+    return CliRunner().invoke(commands.cli, ("predict", *argv))
+
+
+def test_it_answers_in_words_and_as_data(record: str) -> None:
+    done = predict(record, *LOAD, "--cores", "4", "--price", "$0.04/vcpu-hour")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("4 cores at 15")
+    assert "a month" in done.output
+    (made,) = json.loads(
+        predict(record, *LOAD, "--cores", "4", "--price", "$0.04/vcpu-hour", "--format", "json").output
+    )
+    assert made["basis"] == "operation"
+    assert made["load"] == {
+        "rate": 2000.0,
+        "cpu_us": 300.0,
+        "bytes_per_operation": None,
+        "connections": 0.0,
+        "cores": 4.0,
+    }
+    assert made["utilisation"] == pytest.approx(0.15)
+    added = made["added_us"]
+    assert 0 < added["low"] < added["value"] < added["high"]
+    assert made["utilisation_encrypted"]["value"] == pytest.approx(2000 * (300 + added["value"]) / 1e6 / 4)
+    assert made["per_month"]["value"] == pytest.approx(0.04 * 730 * made["added_cores"]["value"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("--rate", "2000", "--cpu", "300us"), "--rate: '2000' is not a rate; write e.g. 2000/s"),
+        (("--rate", "0/s", "--cpu", "300us"), "--rate 0/s: must be above 0"),
+        (("--rate", "9/s", "--cpu", "300"), "--cpu: '300' is not a time; write e.g. 300us"),
+        ((*LOAD, "--cores", "0"), "--cores 0: must be above 0"),
+        ((*LOAD, "--cores", "nan"), "--cores nan: must be above 0"),
+        ((*LOAD, "--response", "4XB"), "--response: '4XB' is not a length; write e.g. 800B"),
+        ((*LOAD, "--response", "4KB"), "--response: run .* did not measure what a byte and a connection cost"),
+        ((*LOAD, "--price", "4"), "--price: '4' is not a price"),
+        ((*LOAD, "--format", "pdf"), "unknown format 'pdf': terminal or json"),
+        (("--rate", "10000/s", "--cpu", "2ms", "--cores", "2"), "keeps 20 cores busy, and --cores is 2"),
+    ],
+)
+def test_what_makes_no_sense_is_one_clear_line(record: str, argv: tuple[str, ...], words: str) -> None:
+    done = predict(record, *argv)
+    assert isinstance(done.exception, UsageError), done.output
+    with pytest.raises(UsageError, match=words):
+        raise done.exception
+
+
+def test_there_is_no_run(tmp_path: Path) -> None:
+    assert isinstance(predict(str(tmp_path), *LOAD).exception, UsageError)
