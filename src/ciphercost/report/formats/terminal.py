@@ -293,6 +293,7 @@ def parts(result: Result) -> Iterator[str]:
                 f"a handshake costs as much as {size(even.value)} of response data ({size(even.low)} to {size(even.high)})",
                 "    ",
             )
+    yield "  `ciphercost predict` turns these into the figures of your own server"
     worst = max(each.worst for each in result.parts)
     if worst > DOUBTFUL:
         yield from wrap(
