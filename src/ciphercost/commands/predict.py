@@ -43,7 +43,8 @@ def predict(
     server's load. The added CPU time does not depend on what your statements themselves cost.
 
     \b
-      ciphercost predict latest --rate 2000/s --cpu 300us --response 4KB --connections 10/s --cores 16
+      ciphercost predict latest --rate 2000/s --cpu 300us --cores 16
+      ciphercost predict latest --rate 900/s --cpu 2ms --response 4KB
     """
     import msgspec
 
