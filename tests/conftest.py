@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,6 @@ settings.load_profile("repeatable")
 
 # A page at the end of every run would double the time of many tests; tests of the page enable it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
-
-# jsonschema checks a format that no schema here has by a package whose import compiles grammars for two seconds; it does without.
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 
 def pytest_configure(config: pytest.Config) -> None:

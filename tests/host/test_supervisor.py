@@ -338,7 +338,7 @@ with supervisor.Supervisor(run_id) as made:
     engine.initialise(installation, scratch / "data", made)
     while True:
         print("start", flush=True)
-        server = engine.start(installation, scratch / "data", made, settings=settings)
+        server = engine.start(engines.StartRequest(installation, scratch / "data", made, settings=settings))
         print("started", flush=True)
         server.stop()
 """

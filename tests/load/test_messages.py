@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import types
 from itertools import pairwise
@@ -168,6 +169,21 @@ GOLDEN: dict[str, agent_messages.Message] = {
 @pytest.mark.parametrize("line", GOLDEN)
 def test_a_message_is_one_flat_line_and_a_default_is_not_sent(line: str) -> None:
     assert agent_messages.line(GOLDEN[line]) == line.encode() + b"\n"
+
+
+def test_a_default_from_another_process_is_not_sent_either() -> None:
+    message = agent_messages.Slice(arm="a", seconds=2.0, discard=0.2, seed=1, timeout=30.0)
+    same = agent_messages.Slice(
+        arm="a",
+        seconds=2.0,
+        discard=0.2,
+        seed=1,
+        timeout=30.0,
+        rate=float("0.0"),
+        arrivals=pickle.loads(pickle.dumps("even")),
+    )
+    assert same.arrivals is not message.arrivals
+    assert agent_messages.line(same) == agent_messages.line(message)
 
 
 def connects() -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ class Running:
     def _mariadb(self) -> Connection:
         """One with the certificate that it makes itself."""
         made = self._stack.enter_context(server_copies(engines.get("mariadb").find("11.8"), self._place))
-        fields = self._stack.enter_context(made.started()).connection()
+        fields = self._stack.enter_context(made.started({"ssl": "1"})).connection()
         agent = self._agent(jdbc=False)
         agent.connect("own", fields)
         agent.query("own", "INSTALL SONAME 'auth_ed25519'")

@@ -148,7 +148,7 @@ def test_a_released_wheel_runs_its_java_agent_without_maven(released: Path, tmp_
         archive.extractall(tmp_path / "site")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(program)
-    code = "from ciphercost.load.jdbc import java\nwith java.agent() as made: print(made.hello['version'], java.jar())"
+    code = "from ciphercost.load.jdbc import java\nwith java.agent() as made: print(made.hello.version, java.jar())"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={

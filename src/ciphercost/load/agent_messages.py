@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -118,8 +119,18 @@ Message = Request | Pool
 
 
 def line(message: Message) -> bytes:
-    """The line that an agent reads, with the secrets of the message."""
+    """The line that an agent reads, with the secrets of the message.
+
+    msgspec leaves out a default only if it is the very object, and a message that another process has sent holds equal ones.
+    """
+    equal = {name: usual for name, usual in _defaults(type(message)) if getattr(message, name) == usual}
+    message = msgspec.structs.replace(message, **equal)
     return msgspec.json.encode(message, enc_hook=encoded) + b"\n"
+
+
+@cache
+def _defaults(kind: type[Message]) -> list[tuple[str, object]]:
+    return [(each.name, each.default) for each in msgspec.structs.fields(kind) if each.default is not msgspec.NODEFAULT]
 
 
 def connection_of(line: bytes) -> Connection:
