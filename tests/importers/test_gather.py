@@ -21,7 +21,7 @@ from scipy import stats
 import ciphercost
 import result_schema
 from ciphercost import commands
-from ciphercost.estimate import imported, imported_costs, notation, student_t
+from ciphercost.estimate import imported, imported_costs, imported_warnings, notation, student_t
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers.arm_words import arm_in
@@ -1029,6 +1029,13 @@ def test_a_summary_of_pgbench_comes_back_as_it_was_printed(
 def test_every_importer_knows_its_own_sample_and_no_other_does() -> None:
     for name, text in SAMPLES.items():
         assert list(importer_formats.recognised(text)) == [name.removesuffix("_13")]
+
+
+def test_every_tool_has_a_warning_that_it_proves_nothing() -> None:
+    files = Path(importer_formats.__file__).parent.glob("[!_]*.py")
+    tools = {name for path in files for name in re.findall(r'tool="(\S+?)[" ]', path.read_text())}
+    missing = sorted(tools - set(imported_warnings.UNSAID))
+    assert not missing, f"{missing}: UNSAID in estimate/imported_warnings.py must say what this tool does not report"
 
 
 def test_a_log_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:

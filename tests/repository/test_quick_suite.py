@@ -15,6 +15,7 @@ from ciphercost.report import formats
 from conftest import COLLECTED
 
 ROOT = Path(__file__).parents[2]
+FILE = Path(__file__).relative_to(ROOT)
 
 SERVERS = {
     "postgresql": "test_real.py::test_a_cell_is_proven_and_measured[postgresql:tls",
@@ -198,7 +199,8 @@ def test_every_rule_matches_and_every_omitted_test_has_a_quick_sibling(everythin
 
 
 def test_every_server_has_a_quick_run(quick: list[str]) -> None:
-    assert set(SERVERS) == set(engines.names())
+    differ = sorted(set(SERVERS) ^ set(engines.names()))
+    assert not differ, f"{differ}: SERVERS in {FILE} needs one entry per engine, a quick test that runs it"
     assert missing(SERVERS, quick) == []
 
 
@@ -206,7 +208,10 @@ def test_every_witness_has_a_quick_test_in_which_it_fails(quick: list[str]) -> N
     for name in mechanisms.names():
         witnesses = mechanisms.get(name).witnesses
         fails = IN_COLUMNS if name.startswith(COLUMNS) else FAILS.get(name, {})
-        assert set(fails) == set(witnesses), name
+        assert set(fails) == set(witnesses), (
+            f"{name} has the witnesses {witnesses}: FAILS[{name!r}] in {FILE} needs, for each of them, a test in which it fails "
+            f"(TRANSIT where the mechanism uses TLS)"
+        )
         assert missing(fails, quick) == [], name
 
 

@@ -372,6 +372,13 @@ COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
 """A text of each finding, computed from the study's tables."""
 
 
+def test_a_number_of_every_study_is_computed_again() -> None:
+    missing = sorted(set(studies.names()) - {study for study, _ in COMPUTED})
+    assert not missing, (
+        f"{missing}: COMPUTED needs a finding of this study, and how its number follows from the study's tables"
+    )
+
+
 @pytest.mark.parametrize(("study", "name"), COMPUTED, ids=["-".join(each) for each in COMPUTED])
 def test_its_number_is_that_of_the_published_table(study: str, name: str) -> None:
     assert COMPUTED[study, name]() in studies.get(study).finding(name)
