@@ -283,9 +283,8 @@ def parts(result: Result) -> Iterator[str]:
     yield "where the cost comes from: CPU time that encryption adds, with 95 % intervals"
     yield from _of_parts("", "per connection", "per operation", "per byte")
     for each in result.parts:
-        name = f"{each.engine} {each.mechanism}, {each.end}"
         fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
-        yield from _of_parts(name, *fitted)
+        yield from _of_parts(f"{each.engine} {each.mechanism}, {each.end}", *fitted)
         if each.floor_ns is not None:
             yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
         if (even := each.break_even_bytes) is not None:
