@@ -15,7 +15,9 @@ import pytest
 
 import rust_structs
 from ciphercost.load import agent_messages
-from ciphercost.load.agent_messages import Answer, Request
+from ciphercost.load.agent_messages import Answer
+from ciphercost.load.request_message import Request
+from ciphercost.load.script import Variable
 from ciphercost.model.connection import Changes, Connected, Connection, JdbcCalls, JdbcChanges, JdbcConnection, Pool
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import AgentSlice
@@ -142,9 +144,7 @@ POSTGRES = Connection(
 GOLDEN: dict[str, agent_messages.Message] = {
     '{"type":"hello","protocol":1}': agent_messages.Hello(1),
     '{"type":"cipher","name":"aes256-gcm","key":"00ff"}': agent_messages.Cipher("aes256-gcm", Secret("00ff")),
-    '{"type":"variable","name":"t0.a","kind":"uniform","low":0,"high":9}': agent_messages.Variable(
-        "t0.a", "uniform", low=0, high=9
-    ),
+    '{"type":"variable","name":"t0.a","kind":"uniform","low":0,"high":9}': Variable("t0.a", "uniform", low=0, high=9),
     '{"type":"statement","transaction":"t0","sql":"SELECT 1","parameters":""}': agent_messages.Statement(
         "t0", "SELECT 1", ""
     ),

@@ -66,15 +66,13 @@ def judged(
         return None
     shares, beyond, values = [], [], []
     for arm, own in zip(ARMS, zip(*below, strict=True), strict=True):
-        expected = [each.requests * of.allowed * explained(fits[arm], each.rate, of) for each in own]
-        share, more, parts = _share(own, expected, units, of.allowed)
+        share, more, parts = _share(own, fits[arm], units, of)
         shares.append(share)
         beyond.append(more)
         values.append(parts)
     difference: Floats = values[1] - values[0]
     centre = beyond[1] - beyond[0]
-    found = statistics.session_interval if by_session else statistics.block_interval
-    low, high = found(difference, centre).bounds()
+    low, high = interval(difference, centre, by_session=by_session).bounds()
     around = _blocks(arms, fits, ABOVE)
     lates = [_late([each.late for each in own], own, of) for own in zip(*below, strict=True)]
     laters = [_late([each.later for each in own], own, of) for own in zip(*around, strict=True)]
@@ -131,13 +129,18 @@ def lowered(tried: Sequence[Tried], of: Objective, fit: Fit | None, *, by_sessio
     units = _units(below, by_session=by_session)
     if units is None:
         return 0.0
-    expected = [each.requests * of.allowed * explained(fit, each.rate, of) if fit else 0.0 for each in below]
-    _, beyond, parts = _share(below, expected, units, of.allowed)
-    found = statistics.session_interval if by_session else statistics.block_interval
-    high = found(parts, beyond).bounds()[1]
+    _, beyond, parts = _share(below, fit, units, of)
+    high = interval(parts, beyond, by_session=by_session).bounds()[1]
     if high >= MOST:
         return -math.inf
     return math.log1p(-max(high, 0.0)) / fit.slope if fit else 0.0
+
+
+def interval(values: Floats, centre: float, *, by_session: bool, most_nu: int | None = None) -> Interval:
+    """The interval of a centre from the values of sessions, or of blocks."""
+    if by_session:
+        return statistics.session_interval(values, centre, most_nu)
+    return statistics.block_interval(values, centre)
 
 
 def explained(fit: Fit, rate: float, of: Objective) -> float:
@@ -181,19 +184,18 @@ def _units(tried: Sequence[Tried], *, by_session: bool) -> Units | None:
     return units if len(units) and units.max() + 1 >= LEAST_UNITS else None
 
 
-def _share(
-    tried: Sequence[Tried], expected: Sequence[float], units: Units, allowed: float
-) -> tuple[float, float, Floats]:
-    """The share of an arm's slow requests ÷ the share allowed, the same beyond the expected ones, and each unit's part in the latter (delta
-    method), shape (units,).
+def _share(tried: Sequence[Tried], fit: Fit | None, units: Units, of: Objective) -> tuple[float, float, Floats]:
+    """The share of an arm's slow requests ÷ the share allowed, the same beyond what its curve explains (None: nothing), and each unit's part in
+    the latter (delta method), shape (units,).
     """
+    expected = [each.requests * of.allowed * explained(fit, each.rate, of) if fit else 0.0 for each in tried]
     slow, requests = (
         np.bincount(units, counts) for counts in ([each.slow for each in tried], [each.requests for each in tried])
     )
     more = slow - np.bincount(units, expected)
     share = float(more.sum() / requests.sum())
-    parts: Floats = (share + (more - share * requests) / requests.mean()) / allowed
-    return float(slow.sum() / requests.sum()) / allowed, share / allowed, parts
+    parts: Floats = (share + (more - share * requests) / requests.mean()) / of.allowed
+    return float(slow.sum() / requests.sum()) / of.allowed, share / of.allowed, parts
 
 
 def reason(of: AllRequests, objective: str) -> str:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import objective_all, statistics
+from ciphercost.estimate import objective_all
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.estimate.notation import number
 from ciphercost.estimate.objective_answers import latency, slow
-from ciphercost.estimate.objective_curve import ArmSoFar, Tried
+from ciphercost.estimate.objective_curve import ArmSoFar, Fit, Tried
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import Floats
 from ciphercost.estimate.to_estimate import to_estimate
@@ -86,7 +86,7 @@ class Capacities:
         for arm, each in arms.items():
             whole = each.fit.capacity
             values = n * whole - (n - 1) * np.array([each.without(out) for out in outs])
-            found[arm] = Parts(whole, values, apart)
+            found[arm] = Parts(each.fit, values, apart)
         return found
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
@@ -98,7 +98,7 @@ class Capacities:
         typical = _ratio(parts, most_nu)
         if typical is None:
             return None, None
-        fits = {arm: ArmSoFar(self.arms[arm], self.objective).fit for arm in ARMS}
+        fits = {arm: each.fit for arm, each in parts.items()}
         together = objective_all.judged(self.arms, self.objective, fits, by_session=parts["plain"].sessions)
         if together is None:
             return typical, None
@@ -163,7 +163,7 @@ class Capacities:
         """Lowest and highest rate that an arm's capacity may be; None: not known."""
         if of.kind not in ("within", "above"):
             return of.low, of.high
-        fit = ArmSoFar(self.arms[arm], self.objective).fit if parts else None
+        fit = parts.fit if parts else None
         by_session = parts.sessions if parts else mode == "full"
         lower = objective_all.lowered(self.arms[arm], self.objective, fit, by_session=by_session)
         low, high = map(math.exp, parts.interval(most_nu).bounds()) if parts else (of.low, of.high)
@@ -206,18 +206,21 @@ class Capacities:
 
 
 class Parts(NamedTuple):
-    """A log capacity, or the difference of two."""
+    """An arm's curve, and what its log capacity is made of."""
 
-    centre: float
+    fit: Fit
     values: Floats
-    """Pseudo-values by the jackknife: of each session, or of each block."""
+    """Pseudo-values of the capacity by the jackknife: of each session, or of each block."""
     sessions: bool
     """Whether they are those of sessions."""
 
+    @property
+    def centre(self) -> float:
+        """The log capacity."""
+        return self.fit.capacity
+
     def interval(self, most_nu: int | None) -> Interval:
-        if self.sessions:
-            return statistics.session_interval(self.values, self.centre, most_nu)
-        return statistics.block_interval(self.values, self.centre)
+        return objective_all.interval(self.values, self.centre, by_session=self.sessions, most_nu=most_nu)
 
 
 def _ratio(parts: Mapping[Arm, Parts], most_nu: int | None) -> Interval | None:
@@ -225,7 +228,8 @@ def _ratio(parts: Mapping[Arm, Parts], most_nu: int | None) -> Interval | None:
     if len(parts) < len(ARMS):
         return None
     plain, encrypted = (parts[arm] for arm in ARMS)
-    return Parts(encrypted.centre - plain.centre, encrypted.values - plain.values, plain.sessions).interval(most_nu)
+    values, centre = encrypted.values - plain.values, encrypted.centre - plain.centre
+    return objective_all.interval(values, centre, by_session=plain.sessions, most_nu=most_nu)
 
 
 Ends = tuple[float | None, float | None]

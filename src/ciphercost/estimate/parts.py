@@ -26,6 +26,8 @@ from ciphercost.model.result import Cell, Part, Parts, PartsError
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
 CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
+DOUBTFUL = 3.0
+"""Standard errors of a cell off the fit from which the parts do not explain all of the cost."""
 LEAST_SHARE = 0.02
 """Least standard error of a cell, as a share of its value. The model is no more exact than that, and one very precise cell
 must not decide alone."""

@@ -20,8 +20,6 @@ from ciphercost.model.result import Cell, Part, Parts, Result
 
 BEYOND = 2.0
 """Times the most bytes per operation that were measured, from which the model is stretched."""
-DOUBTFUL = 3.0
-"""Standard errors of a cell off the fit from which the parts explain too little."""
 HOW = "measure the parts with `ciphercost quick`, or `ciphercost run ENGINE:tls --split`"
 
 
@@ -70,7 +68,7 @@ def _by_parts(of: Parts, result: Result, load: Load) -> Prediction:
         )
     if not load.connections:
         notes.append("connections are taken to stay open; --connections changes that")
-    if of.worst > DOUBTFUL:
+    if of.worst > parts.DOUBTFUL:
         notes.append(
             f"a cell is {of.worst:.1f} standard errors off the fit, so the three parts do not explain all of the cost; the interval contains that"
         )

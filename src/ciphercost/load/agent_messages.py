@@ -1,6 +1,6 @@
 """agent_messages: the messages between the controller and an agent, one type each, and what an answer's texts hold (PROTOCOL.md).
 
-`connect` and its answer are in `model/connection.py`, a slice's answer in `model/slices.py`. A field without a default is always
+`connect` and its answer are in `model/connection.py`, a variable in `script.py`, a slice's answer in `model/slices.py`. A field without a default is always
 sent, one with its default never. Pure.
 """
 
@@ -15,6 +15,7 @@ import msgspec
 
 from ciphercost.host import deadlines
 from ciphercost.load.program import Program
+from ciphercost.load.request_message import Request
 from ciphercost.model.connection import Connection, Pool
 from ciphercost.model.secret import Secret, encoded
 from ciphercost.model.slices import Arrivals
@@ -36,10 +37,6 @@ class Reply(NamedTuple):
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Request(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """A message to an agent."""
-
-
 class Hello(Request, frozen=True, tag="hello"):
     protocol: int
 
@@ -55,17 +52,6 @@ class Cipher(Request, frozen=True, tag="cipher"):
 
     name: str
     key: Secret
-
-
-class Variable(Request, frozen=True, tag="variable"):
-    name: str
-    kind: str
-    low: int | None = None
-    high: int | None = None
-    skew: float | None = None
-    length: int | None = None
-    value: str | None = None
-    of: str | None = None
 
 
 class Transaction(Request, frozen=True, tag="transaction"):
@@ -163,9 +149,8 @@ def program_messages(program: Program) -> Iterator[Request]:
         # Two transactions may use the same variable name, so each transaction gets its own prefix.
         prefix = f"t{number}."
         for variable in script.variables:
-            fields = msgspec.structs.asdict(variable)
             of = prefix + variable.of if variable.of else None
-            yield Variable(**{**fields, "name": prefix + variable.name, "of": of})
+            yield msgspec.structs.replace(variable, name=prefix + variable.name, of=of)
         yield Transaction(f"t{number}", weight)
         for statement in script.statements:
             yield Statement(

@@ -16,12 +16,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ciphercost.load import inner, sql_text
+from ciphercost.load.request_message import Request
 from ciphercost.load.sql_text import Token
 from ciphercost.model.errors import UsageError, nearest
 
 
-class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A variable that the agent draws once per operation; fields as in PROTOCOL.md."""
+class Variable(Request, frozen=True, tag="variable"):
+    """A variable that the agent draws once per operation, and the message that names it."""
 
     name: str
     kind: str

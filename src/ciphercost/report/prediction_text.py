@@ -12,10 +12,9 @@ from ciphercost.model.prediction import Prediction
 from ciphercost.model.printable import printable
 from ciphercost.model.result import Part, Price
 from ciphercost.report import money
+from ciphercost.report.capacity import SERVERS
 from ciphercost.report.layout import wrap
 from ciphercost.report.words import figure_text
-
-SERVERS = 10
 
 
 def at_price(of: Prediction, price: Price | None) -> Prediction:
@@ -72,7 +71,7 @@ def _percent(share: float, of: Part) -> str:
 def _more(ratio: Part) -> str:
     """`4.6 % more (4.3–4.9 %)`, or `2.2 times (2.1–2.3)` from there."""
     if ratio.value >= 2:
-        return f"{interval(ratio, 'times')}"
+        return interval(ratio, "times")
     change = Part(*(100 * (each - 1) for each in (ratio.value, ratio.low, ratio.high)))
     digits = _decimals((change.high - change.low) / 2)
     return f"{_signed(change.value, digits)} ({_ends(change, digits, ' %')})"

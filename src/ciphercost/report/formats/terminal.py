@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves
 from ciphercost.estimate.notation import interval, number, worded
+from ciphercost.estimate.parts import DOUBTFUL
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
@@ -45,8 +46,6 @@ from ciphercost.report.words.figure_text import (
 from ciphercost.report.words.verdict_text import sentences, told
 
 SHOWS_MONEY = True
-DOUBTFUL = 3.0
-"""The report warns if a cell is more than this many standard errors off the fit of the parts."""
 
 
 def render(result: Result) -> str:
