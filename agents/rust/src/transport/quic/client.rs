@@ -80,7 +80,7 @@ impl QuicClient {
 }
 
 /// A client without names for its packets gives out no tokens to reset it, so this never signs any.
-struct NoResets;
+pub(super) struct NoResets;
 
 impl HmacKey for NoResets {
     fn sign(&self, _: &[u8], out: &mut [u8]) {

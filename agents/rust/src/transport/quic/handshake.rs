@@ -1,6 +1,7 @@
 //! QUIC's handshake (RFC 9001, 4): TLS 1.3 of the agent's own OpenSSL, whose messages travel in QUIC's packets.
 
 use super::keys::{self, Secrets, Suite};
+use super::parameters::without_reserved;
 use crate::failure::Failure;
 use crate::transport::tls::TlsClient;
 use foreign_types_shared::ForeignTypeRef;
@@ -140,9 +141,9 @@ impl Handshake {
     fn start(shake: &Shake, parameters: &TransportParameters) -> Result<Handshake, Failure> {
         let (tls, remembered) = (shake.tls.clone(), shake.remembered.clone());
         let ssl = tls.session()?;
-        let mut exchange = Exchange::default();
-        parameters.write(&mut exchange.ours);
-        let exchange = Shared::new(exchange);
+        let mut written = Vec::new();
+        parameters.write(&mut written);
+        let exchange = Shared::new(Exchange { ours: without_reserved(&written), ..Exchange::default() });
         let calls = [
             Dispatch { function: 2001, call: say as *const c_void },
             Dispatch { function: 2002, call: hear as *const c_void },
@@ -388,4 +389,51 @@ unsafe extern "C" fn take_alert(_: *mut SSL, alert: c_uchar, exchange: *mut c_vo
     // SAFETY: OpenSSL passes what it was given.
     unsafe { (*exchange.cast::<Exchange>()).alert = Some(alert) };
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Connect, Line, Request};
+    use crate::transport::tls::Application;
+
+    /// Notes what quinn-proto wanted to say, and what OpenSSL was given.
+    struct Spy(Shake, Arc<Mutex<Vec<(Vec<u8>, Vec<u8>)>>>);
+
+    impl ClientConfig for Spy {
+        fn start_session(
+            self: Arc<Self>,
+            _version: u32,
+            _name: &str,
+            parameters: &TransportParameters,
+        ) -> Result<Box<dyn Session>, ConnectError> {
+            let handshake = Handshake::start(&self.0, parameters).unwrap();
+            let mut wanted = Vec::new();
+            parameters.write(&mut wanted);
+            self.1.lock().unwrap().push((wanted, handshake.exchange.get().ours.clone()));
+            Ok(Box::new(handshake))
+        }
+    }
+
+    #[test]
+    fn openssl_is_given_no_parameter_that_means_nothing() {
+        let line = r#"{"type":"connect","driver":"http","arm":"a","host":"::1","port":1,"tls":"require","http":"3"}"#;
+        let Request::Connect(Connect::Http(_, asked)) = Line::read(line.as_bytes()).and_then(Line::request).unwrap()
+        else {
+            panic!("{line}")
+        };
+        let application = Application { name: "h3", must_agree: true };
+        let tls = TlsClient::offering(&asked.server(), false, Some(application)).unwrap().unwrap();
+        let seen = Arc::default();
+        let config = quinn_proto::ClientConfig::new(Arc::new(Spy(Shake::new(tls), Arc::clone(&seen))));
+        let resets = Arc::new(super::super::client::NoResets);
+        let settings = Arc::new(quinn_proto::EndpointConfig::new(resets));
+        let mut endpoint = quinn_proto::Endpoint::new(settings, None, true, None);
+        let address = "[::1]:1".parse().unwrap();
+        drop(endpoint.connect(std::time::Instant::now(), config, address, "server").unwrap());
+        let seen = seen.lock().unwrap();
+        let [(wanted, given)] = &seen[..] else { panic!("{} handshakes", seen.len()) };
+        assert!(given.len() < wanted.len());
+        assert_eq!(*given, without_reserved(wanted));
+    }
 }

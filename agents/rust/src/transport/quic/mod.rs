@@ -7,6 +7,7 @@ mod client;
 mod closing;
 mod handshake;
 mod keys;
+mod parameters;
 #[cfg(test)]
 mod tests;
 
