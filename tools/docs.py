@@ -115,7 +115,7 @@ def mechanism_page() -> None:
                 "",
                 f"{cell(mechanism.title)}. Engines: {', '.join(f'`{each}`' for each in serves) or 'see the limits'}.",
                 "",
-                f"Protects {cell(mechanism.protects) or 'nothing'}.",
+                f"Protects {cell(mechanisms.protection(mechanism)) or 'nothing'}.",
                 "",
             ]
             if mechanism.witnesses:

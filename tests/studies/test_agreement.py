@@ -170,7 +170,7 @@ def test_a_verdict_on_a_disturbed_machine_says_so(name: str) -> None:
     [
         ("time", 1.18, 1.06, 1.31, "18 % more (6–31 %)"),
         ("TPS", 0.75, 0.736, 0.764, "25.0 % fewer (23.6–26.4 %)"),
-        ("time", 8.4, 7.96, 8.8, "×8.40 (×7.96–×8.80)"),
+        ("time", 8.4, 7.96, 8.8, "8.40 times (7.96–8.80 times)"),
         # What includes no change has no estimate.
         ("time", 1.036, 0.972, 1.104, "2.8 % less to 10.4 % more"),
         ("time", 3.3, 0.0, 100_020.4, "too wide"),
@@ -178,7 +178,7 @@ def test_a_verdict_on_a_disturbed_machine_says_so(name: str) -> None:
         ("time", 1.5, -0.2, 3.2, "too wide"),
         ("time", 1.178, 1.178, 1.178, "17.80 % more (exact)"),
         ("time", 1.33, None, None, "33.0 % more"),
-        ("time", 6.0, None, None, "×6.00"),
+        ("time", 6.0, None, None, "6.00 times"),
         ("time", 0.9999, None, None, "no change"),
         ("time", None, None, None, "-"),
     ],
@@ -193,13 +193,13 @@ def test_an_interval_and_a_spread_have_a_direction() -> None:
     assert costs.bounds(0.736, 0.765, "TPS") == "23.5–26.4 % fewer"
     assert costs.bounds(1.2, 1.2) == "20.0 % more"
     assert costs.plus_minus(1.046, 0.044) == "4.6 ± 4.4 % more"
-    assert costs.plus_minus(2.5, 0.2) == "×2.50 ± 0.2"
+    assert costs.plus_minus(2.5, 0.2) == "2.50 ± 0.2 times"
     assert costs.plus_minus(1.0, 0.044) == "no change ± 4.4 %"
     assert costs.plus_minus(None, None) == "-"
 
 
 SIGNED = re.compile(r"[+-]\d[\d.,]* ?(?:%|to .*%)|\(\s*[+-]\d|\d%")
-"""`+3.6 %`, `(-2.8 to +10.4)`, `10%`: a cost has no sign but a word, or × from a doubling on."""
+"""`+3.6 %`, `(-2.8 to +10.4)`, `10%`: a cost has no sign but a word, or `times` from a doubling on."""
 
 
 @pytest.mark.parametrize("name", studies.names())

@@ -34,7 +34,9 @@ ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("server_cpu", ("server_cpu_ns",), "work"),
     ("client_cpu", ("client_user_ns", "client_system_ns"), "work"),
     ("hop_cpu", ("hop_cpu_ns",), "work"),
+    ("machine_cpu", (), "work"),
 )
+"""As in RATIOS."""
 
 
 def ratio_of_totals(
@@ -107,6 +109,7 @@ def parts_of_added(arms: Arms, mode: Mode) -> dict[str, Floats]:
     for name, fields, per in ADDED:
         # Of a hop that only one arm goes through, the other has none.
         enough = max if name == "hop_cpu" else min
+        fields = fields or arms.machine
         if enough(arms.total(arm, *fields) for arm in ARMS) <= 0 or min(arms.total(arm, per) for arm in ARMS) <= 0:
             continue
         mean, parts = 0.0, np.zeros(len(arms.by_unit("plain", mode, per)))

@@ -2,8 +2,8 @@
 
 One rule for terminal, page, plots, tables and comparisons:
 
-* A figure whose estimate or upper bound is a doubling or more is a factor: `×2.02 (×1.96–×2.08)`. Any other is a percentage:
-  `28.6 % fewer (27.7–29.5 %)`. The estimate and both bounds share one notation, so no percentage of 100 or more is ever printed.
+* A figure of a doubling or more is a factor: `2.02 times (1.96–2.08 times)`. Any other is a percentage: `28.6 % fewer (27.7–29.5 %)`.
+  The estimate decides, and both bounds follow it, unless the upper bound is tenfold.
 * A percentage has no sign. A word gives its direction; bounds that lie on both sides of no change each have their own:
   `64 % fewer to 8 % more`.
 * What rounds to nothing is `no change`. An interval whose bounds round to the same text is `exact`: exact to the digits shown.
@@ -17,8 +17,12 @@ from ciphercost.model.result import Estimate
 
 DOUBLING = 1.995
 """Encrypted ÷ plain from which a figure is written as a factor, because it would round to `100 % more`."""
+TENFOLD = 9.995
+"""Upper bound from which it is a factor too: `10 % fewer (99.9 % fewer to 2,900 % more)` says less than `0.9 times (0.001–30 times)`."""
 NO_CHANGE = "no change"
 EXACT = "exact"
+TIMES = " times"
+"""What a factor ends with."""
 LEAST_FACTOR = 0.001
 """Below this a factor is written as a bound."""
 MOST_DIGITS = 4
@@ -26,24 +30,23 @@ MOST_DIGITS = 4
 
 
 def by_factor(estimate: Estimate) -> bool:
-    """Whether a figure is written as `×2.02` rather than as a percentage."""
-    return max(estimate.ratio, estimate.high) >= DOUBLING
+    """Whether a figure is written as `2.02 times` rather than as a percentage."""
+    return estimate.ratio >= DOUBLING or estimate.high >= TENFOLD
 
 
 def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
-    """The estimate alone: `12.3 % fewer`, `31 % more`, `×8.40` or `no change`."""
+    """The estimate alone: `12.3 % fewer`, `31 % more`, `8.40 times` or `no change`."""
     if by_factor(estimate):
         return factor(estimate.ratio)
     return percent(estimate.ratio, decimals(estimate), more, less)
 
 
 def interval(estimate: Estimate, more: str = "more", less: str = "less") -> str:
-    """The interval alone: `11.8–12.9 %`, `×1.96–×2.08`, `64 % fewer to 8 % more`, `no change to 2 % more` or `exact`."""
+    """The interval alone: `11.8–12.9 %`, `1.96–2.08 times`, `64 % fewer to 8 % more`, `no change to 2 % more` or `exact`."""
     if math.isclose(estimate.low, estimate.high, rel_tol=1e-9):
         return EXACT
     if by_factor(estimate):
-        low, high = factor(estimate.low), factor(estimate.high)
-        return EXACT if low == high else f"{low}–{high}"
+        return factors(estimate.low, estimate.high)
     digits = decimals(estimate)
     ratios = (estimate.low, estimate.ratio, estimate.high)
     low, value, high = (percent(each, digits, more, less) for each in ratios)
@@ -68,10 +71,16 @@ def _bare(text: str) -> str:
 
 
 def factor(ratio: float) -> str:
-    """`×2.02`: three significant digits, with thousands separators."""
+    """`2.02 times`: three significant digits, with thousands separators."""
     if ratio < LEAST_FACTOR:
-        return f"<×{LEAST_FACTOR:g}"
-    return f"×{ratio:,.0f}" if ratio >= 999.5 else f"×{ratio:#.3g}".rstrip(".")
+        return f"under {LEAST_FACTOR:g}{TIMES}"
+    return (f"{ratio:,.0f}" if ratio >= 999.5 else f"{ratio:#.3g}".rstrip(".")) + TIMES
+
+
+def factors(low: float, high: float) -> str:
+    """`1.96–2.08 times`: an interval of factors, or `exact`."""
+    first, last = factor(low), factor(high)
+    return EXACT if first == last else f"{first.removesuffix(TIMES)}–{last}"
 
 
 def decimals(estimate: Estimate) -> int:
@@ -94,5 +103,6 @@ def number(value: float) -> str:
 
 
 def of_what(change: str, what: str) -> str:
-    """`12.3 % fewer operations/s`, `×4.45 server CPU/op`, `no change in latency p50`."""
-    return f"{change} in {what}" if change == NO_CHANGE else f"{change} {what}"
+    """`12.3 % fewer operations/s`, `4.45 times the server CPU/op`, `no change in latency p50`."""
+    between = " in " if change == NO_CHANGE else " the " if change.endswith(TIMES) else " "
+    return f"{change}{between}{what}"

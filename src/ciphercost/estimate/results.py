@@ -304,7 +304,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         carryover=found.carryover if found else {},
         waits=found.waits if found else {},
         too_few={name: why for name, why in found.too_few.items() if name not in left_out(known)} if found else {},
-        added=found.added if found else {},
+        added={name: each for name, each in found.added.items() if f"{name}_per_op" not in left_out(known)}
+        if found
+        else {},
         objective=found.objective if found else None,
         group=known.spec.group,
         variant=known.spec.variant,

@@ -76,7 +76,7 @@ class Mechanism(ABC):
     witnesses: tuple[Witness, ...] = ()
     """Witnesses that must report on each arm; none for a control."""
     protects: str = ""
-    """What it protects against, in one line."""
+    """What it protects, at rest what it protects against, in one line: see `protection`."""
     family: str = ""
     """Short form of the names of all mechanisms in one file; empty if it is the only one."""
 
@@ -233,5 +233,5 @@ def _fold(those: list[str]) -> str:
 
 
 def protection(mechanism: Mechanism) -> str:
-    """Describe what it protects: in columns the values, elsewhere the threat. Pure."""
-    return mechanism.protects if mechanism.layer in ("column", "control") else f"against {mechanism.protects}"
+    """Describe what it protects: in transit the data, in columns the values, at rest the threat. Pure."""
+    return f"against {mechanism.protects}" if mechanism.layer == "rest" else mechanism.protects

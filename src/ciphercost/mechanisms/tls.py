@@ -65,7 +65,7 @@ class Tls(Mechanism):
     title = "TLS on the connection"
     layer: Layer = "transit"
     witnesses = ("server", "wire", "client")
-    protects = "data on the network: reading and changing it between client and server"
+    protects = "data on the network from being read or changed between client and server"
     factors = (
         Factor(
             "version",

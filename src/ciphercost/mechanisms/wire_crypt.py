@@ -26,7 +26,7 @@ class WireCrypt(Mechanism):
     engines = ("firebird",)
     decided_settings = MappingProxyType({"wirecryptplugin": "cipher", "wirecrypt": ""})
     witnesses = ("server", "wire", "client")
-    protects = "data on the network: reading it between client and server; not changing it, and the client does not verify the server"
+    protects = "data on the network from being read between client and server; not from being changed, and the client does not verify the server"
     factors = (
         Factor(
             "cipher", tuple(PLUGINS), "wire encryption plugin, the only one that the client offers", acts="operation"

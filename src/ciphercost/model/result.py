@@ -213,7 +213,7 @@ class CellEstimate(msgspec.Struct, frozen=True):
     too_few: dict[str, str] = {}
     """By metric that has no ratio because few events decide: how many there were. Such a metric is not in `overhead`."""
     added: dict[str, Added] = {}
-    """Keys: server_cpu, client_cpu, hop_cpu."""
+    """Keys: server_cpu, client_cpu, hop_cpu, machine_cpu (at rest)."""
     waits: dict[str, Wait] = {}
     """By arm: a fixed time that most of its time goes into, if there is one."""
     objective: ObjectiveCapacity | None = None

@@ -76,7 +76,7 @@ def floor(estimate: Estimate) -> float:
 def share(log_ratio: float) -> str:
     """A log ratio as `1.2 %` or `×2.2`."""
     value = 100 * math.expm1(log_ratio)
-    return "under 0.01 %" if value < 0.01 else f"{value:.2g} %" if value < 99.5 else f"×{math.exp(log_ratio):.2g}"
+    return "under 0.01 %" if value < 0.01 else f"{value:.2g} %" if value < 99.5 else f"{math.exp(log_ratio):.2g} times"
 
 
 def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:

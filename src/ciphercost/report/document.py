@@ -14,7 +14,7 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.report import capacity, money, objective_text
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
 
 Topic = Literal[
     "no ratio", "opening", "prediction", "control", "reference", "capacity", "money", "limit", "objective", "verdict",
@@ -106,7 +106,10 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
         yield Standing(cell_text.standing(cell), cell.reason, failed)
     if cell.overhead:
         rows = figure_text.rows(cell) if details else figure_text.costs(cell)
-        yield Figures("cost", [(each.label, each.cost, each.interval, each.levels) for each in rows])
+        lines = [(each.label, each.cost, each.interval, each.levels) for each in rows]
+        if (found := added_text.of(cell)) is not None:
+            lines.insert(0, (f"added {found.whose.partition(' with')[0]}", *added_text.figures(found), ""))
+        yield Figures("cost", lines)
         yield from _about_figures(cell, everything, details)
         yield Note("verdict", verdict_text.verdict(cell), "verdict")
         yield Note("proof", cell_text.proof_line(cell))

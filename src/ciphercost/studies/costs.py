@@ -10,12 +10,12 @@ RATES = frozenset({"TPS", "operations/s", "sets/s", "queries/s", "network bytes 
 """Figures that count things: encryption gives fewer, not less."""
 TOO_WIDE = "too wide"
 WIDEST = 4.0
-"""Upper ÷ lower bound from which an interval that includes no change (×0.5 to ×2) prints as too wide."""
+"""Upper ÷ lower bound from which an interval that includes no change (half to twice) prints as too wide."""
 NONE = "-"
 
 
 def change(ratio: float | None, figure: str = "") -> str:
-    """`33.0 % more`, `×2.02` or `no change`: a ratio without an interval."""
+    """`33.0 % more`, `2.02 times` or `no change`: a ratio without an interval."""
     if ratio is None:
         return NONE
     if ratio >= notation.DOUBLING:
@@ -66,7 +66,11 @@ def plus_minus(ratio: float | None, spread: float | None, figure: str = "") -> s
     if ratio is None or spread is None:
         return said
     if " % " not in said:
-        return f"{said} ± {spread:.2g}" if said.startswith("×") else f"{said} ± {spread * 100:.1f} %"
+        return (
+            f"{said.removesuffix(notation.TIMES)} ± {spread:.2g}{notation.TIMES}"
+            if said.endswith(notation.TIMES)
+            else f"{said} ± {spread * 100:.1f} %"
+        )
     return said.replace(" % ", f" ± {spread * 100:.1f} % ", 1)
 
 

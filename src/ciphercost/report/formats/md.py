@@ -12,9 +12,9 @@ from ciphercost.estimate import curves, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.profile import EndProfile
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice, disturbed, document
+from ciphercost.report import advice, disturbed, document, first_screen
 from ciphercost.report.advice import Report
-from ciphercost.report.words import cell_text, figure_text, profile_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
@@ -40,15 +40,16 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 def render(result: Result) -> str:
     """At most MOST characters. If not everything fits, details and then rows are left out from the end, with a note."""
-    first, *further = verdict_text.sentences(result)
+    screen = first_screen.of(result)
+    first, *further = filter(None, (*screen.answer, screen.elsewhere, *screen.protects))
     if result.study is not None:
         from ciphercost import studies
 
         report = studies.get(result.study.study).report(result.study, result.cells)
         first, further = report.verdict, [report.compared, f"By our method: {first}", *further]
-    warning = disturbed.warning(result.cells)
-    head = [f"**{escaped(warning)}**", ""] if warning else []
+    head = [f"**{escaped(screen.disturbed)}**", ""] if screen.disturbed else []
     head += [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
+    head += [line for each in screen.limits for line in (f"**Limited**: {escaped(each, LONGEST)}", "")]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     said = verdict_text.told(result)
     rows = list(table(result.cells, said))
@@ -78,32 +79,51 @@ def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
     """A row per cell. A cell without a number has its reason, unless it is what the headline `said`."""
-    leads = [figure_text.lead_metric(cell) for cell in cells]
-    other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
-    yield row("cell", "cost", "95 % interval", other, "95 % interval", "verdict")
-    yield row("---", "---:", "---", "---:", "---", "---")
+    added = any(added_text.of(cell) for cell in cells)
+    head = ("adds to CPU/op", "95 % interval", "plain → encrypted", "operations/s", "verdict") if added else RATIOS
+    yield row("cell", *head)
+    yield row("---", *("---" if each in LEFT else "---:" for each in head))
     for name, cell in zip(cell_text.names(cells), cells, strict=True):
-        key = figure_text.lead_metric(cell)
-        if not key:
-            yield row(
-                escaped(name, SHORT),
-                f"**{cell_text.standing(cell)}**",
-                "",
-                "",
-                "",
-                "" if cell.reason == said else escaped(cell.reason, SHORT),
-            )
-            continue
-        estimate = cell.overhead[key]
-        second = "throughput" if other == "operations/s" else figure_text.cpu_metric(cell)
-        beside = cell.overhead.get(second)
-        others = ("", "") if beside is None else (figure_text.cost(second, beside), figure_text.bounds(second, beside))
         named = escaped(name, SHORT)
         standing = f"**{cell_text.standing(cell)}**" if cell_text.standing(cell) else ""
+        if not figure_text.lead_metric(cell):
+            reason = "" if cell.reason == said else escaped(cell.reason, SHORT)
+            yield row(named, standing, *[""] * (len(head) - 2), reason)
+            continue
         found = IMPORTED[verdict_text.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
+        yield row(named, *(_added(cell) if added else _ratios(cell)), verdict)
+
+
+RATIOS = ("cost", "95 % interval", "CPU/op", "95 % interval", "verdict")
+LEFT = ("95 % interval", "plain → encrypted", "verdict")
+
+
+def _added(cell: Cell) -> list[str]:
+    """What is added, to what, and what that does to the rate; the lead figure alone where CPU times are unknown."""
+    if (found := added_text.of(cell)) is None:
+        key = figure_text.lead_metric(cell)
+        estimate = cell.overhead[key]
         changed = notation.of_what(figure_text.cost(key, estimate), figure_text.short(cell, key))
-        yield row(named, changed, figure_text.bounds(key, estimate), *others, verdict)
+        return [changed, figure_text.bounds(key, estimate), "", ""]
+    rate = cell.overhead.get("throughput")
+    return [*added_text.figures(found), added_text.base(found), figure_text.cost("throughput", rate) if rate else ""]
+
+
+def _ratios(cell: Cell) -> list[str]:
+    key = figure_text.lead_metric(cell)
+    estimate = cell.overhead[key]
+    beside = cell.overhead.get(figure_text.cpu_metric(cell))
+    others = (
+        ["", ""]
+        if beside is None or key == figure_text.cpu_metric(cell)
+        else [
+            figure_text.cost(figure_text.cpu_metric(cell), beside),
+            figure_text.bounds(figure_text.cpu_metric(cell), beside),
+        ]
+    )
+    changed = notation.of_what(figure_text.cost(key, estimate), figure_text.short(cell, key))
+    return [changed, figure_text.bounds(key, estimate), *others]
 
 
 def row(*cells: str) -> str:

@@ -14,36 +14,29 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
-from ciphercost.report import disturbed, document, money
-from ciphercost.report.formats import _imported, _profile, _study
+from ciphercost.report import disturbed, document, first_screen, money
+from ciphercost.report.formats import _imported, _overview, _profile, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words.cell_text import (
     by_severity,
     heading,
     heading_words,
-    in_common,
     is_control,
     left_open,
-    names,
     no_number,
     proof_line,
     protects,
     reference_name,
-    standing,
 )
 from ciphercost.report.words.figure_text import (
-    SHORT,
     bounds,
     cost,
-    cpu_metric,
-    lead_metric,
     levels,
     plus,
-    priced,
     printable,
     size,
 )
-from ciphercost.report.words.verdict_text import sentences, told
+from ciphercost.report.words.verdict_text import told
 
 SHOWS_MONEY = True
 
@@ -80,72 +73,27 @@ def render(result: Result) -> str:
 
 
 def summary(result: Result) -> list[str]:
-    """The answer, with a sentence per mechanism; for several cells also their costs and what each mechanism protects."""
-    blocks = ["\n".join(line for sentence in sentences(result) for line in wrap(sentence))]
+    """The first screen; for several cells also their costs and what each mechanism protects."""
+    blocks = ["\n".join(first(first_screen.of(result)))]
     if len(result.cells) > 1 and not any(cell.imported for cell in result.cells):
-        blocks.append("\n".join(overview(result.cells)))
+        blocks.append("\n".join(_overview.lines(result.cells)))
     if protections := protected(result.cells):
         blocks.append("\n".join(protections))
     return blocks
 
 
-def overview(cells: Sequence[Cell]) -> Iterator[str]:
-    """A line per cell, in the run's order: its lead figure, and the other of operations/s and CPU, with intervals."""
-    yield from wrap(in_common(cells) or "all cells")
-    metrics = _metrics(cells)
-    lines: list[tuple[str, list[str] | str]] = []
-    for name, cell in zip(names(cells), cells, strict=True):
-        shown = [_in_column(cell, key) for key in metrics]
-        if not cell.overhead:
-            lines.append((name, standing(cell)))
-        elif not shown[0]:
-            lines.append((name, priced(cell)))
-        else:
-            lines.append((name, [text for key in shown for text in _figure(cell, key)]))
-    if not any(cell.overhead for cell in cells):
-        for name, text in lines:
-            yield from wrap(f"{name}: {text}", "  ", "    ")
-        return
-    embeds = any(_in_column(cell, "server_cpu_per_op") not in ("", "server_cpu_per_op") for cell in cells)
-    heads = ["CPU/op" if key == "server_cpu_per_op" and embeds else SHORT.get(key, key) for key in metrics]
-    yield from columned([heads[0], "95 % CI", heads[1], "95 % CI"], lines)
+RULE = f"── details {'─' * (WIDTH - 11)}"
 
 
-def _figure(cell: Cell, key: str) -> tuple[str, str]:
-    return (cost(key, cell.overhead[key]), bounds(key, cell.overhead[key])) if key else ("–", "")
-
-
-def _metrics(cells: Sequence[Cell]) -> list[str]:
-    """The overview's two metrics: the lead metric of most cells, then the other of throughput and server CPU."""
-    leads = ["server_cpu_per_op" if "cpu" in key else key for cell in cells if (key := lead_metric(cell))]
-    first = max(dict.fromkeys(leads), key=leads.count, default="throughput")
-    return [first, "throughput" if first == "server_cpu_per_op" else "server_cpu_per_op"]
-
-
-def _in_column(cell: Cell, key: str) -> str:
-    """The cell's metric for a column, or empty. The CPU column has the CPU time of the database, however that was measured."""
-    if key == "server_cpu_per_op":
-        return cpu_metric(cell)
-    return key if key in cell.overhead else ""
-
-
-def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | str]]) -> Iterator[str]:
-    """Names with four columns, each as wide as its texts. A line with a single text has it after the name."""
-    figures = [heads, *(texts for _, texts in lines if not isinstance(texts, str))]
-    widths = [max(len(texts[at]) for texts in figures) for at in range(len(heads))]
-    room = WIDTH - 2 - sum(widths) - 2 * len(widths)
-    longest = max((len(name) for name, texts in lines if not isinstance(texts, str)), default=0)
-    left = 2 + max(0, min(room, longest))
-    places = []
-    for at, width in enumerate(widths):
-        # Costs are right-aligned, intervals left-aligned.
-        places.append(left + 2 if at % 2 else -(left + 2 + width))
-        left += 2 + width
-    for name, texts in [("", heads), *lines]:
-        if isinstance(texts, str):
-            yield from wrap(f"{name}: {texts}", "  ", "    ")
-        else:
-            yield from named(name, min(room, longest), list(zip(texts, places, strict=True)))
+def first(screen: first_screen.FirstScreen) -> Iterator[str]:
+    """The answer, what it means elsewhere, what it protects, what limits it, and what to do next; details are below a rule."""
+    for sentence in (*screen.answer, screen.elsewhere, *screen.protects, screen.basis):
+        yield from wrap(sentence)
+    for text in screen.limits:
+        yield from wrap(f"! {text}", "", "  ")
+    if screen.further:
+        yield from wrap(f"for your own server: {screen.further}")
+    yield RULE
 
 
 def lost(controls: Iterable[Cell], said: set[str]) -> Iterator[str]:

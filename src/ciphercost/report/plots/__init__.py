@@ -2,6 +2,7 @@
 
 published a study's published costs beside our intervals
 forest    every cell's cost with its interval, and the budget's line
+elsewhere what the added CPU time means for operations of any length
 where     where the cost comes from: handshake, request and byte, or CPU by end and mode
 curve     cost against size or clients
 objective both arms' load–latency curves, for cells with an objective
@@ -24,7 +25,7 @@ from ciphercost.model.result import Result
 from ciphercost.report.plots._draw import Chart, png, svg
 from ciphercost.report.words import cell_text
 
-KINDS = ("published", "forest", "where", "curve", "objective", "profile", "latency", "slices")
+KINDS = ("published", "forest", "elsewhere", "where", "curve", "objective", "profile", "latency", "slices")
 FORMATS = ("svg", "png")
 REGISTRY = Registry(__name__)
 Width = Literal["wide", "narrow"]

@@ -131,7 +131,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
         finding=spoken,
         charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
         table=Table(head, table),
-        note=f"One part accounts for nearly all of the added CPU in each cell, so there is no chart. {said}."
+        note=f"One part accounts for nearly all of the added CPU in each cell: {said}."
         if alike
         else "As fitted to these cells. A part with a negative fit is drawn as zero.",
     )
@@ -207,7 +207,7 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         said.append("An embedded database runs in the client, so the client's CPU time includes the database.")
     alike = all(abs(each - 1) <= SAME for each, _ in grown)
     if alike:
-        said = [f"No cell's CPU per operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
+        said = [f"No cell's CPU per operation changes by more than {100 * SAME:.0f} %."]
     note = " ".join(said)
     return Plot(
         name="where-cpu",

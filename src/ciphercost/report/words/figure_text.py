@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.levels import LEVELS, level
-from ciphercost.estimate.notation import by_factor, interval, number, of_what, percent, worded
+from ciphercost.estimate.notation import TIMES, by_factor, interval, number, of_what, percent, worded
 from ciphercost.model.printable import printable as printable  # what shows text has it from here
 from ciphercost.model.result import Cell, Estimate, Part
 from ciphercost.model.spec import ARMS
@@ -190,6 +190,8 @@ def both(first: str, second: str, between: str) -> str:
     """`24.9 → 53.0 % fewer`: two costs. A shared direction is printed once, and so are equal costs."""
     head, percent_, direction = first.partition(" % ")
     shared = percent_ and second.endswith(f" % {direction}")
+    if first.endswith(TIMES) and second.endswith(TIMES):
+        head, shared = first.removesuffix(TIMES), True
     return first if first == second and between == " to " else f"{head if shared else first}{between}{second}"
 
 
@@ -216,7 +218,7 @@ def plus(part: Part, unit: str) -> str:
 
 
 def growth(ratio: float) -> str:
-    """`49.3 % more` or `×3.20`, of a counted, not estimated, quantity."""
+    """`49.3 % more` or `3.20 times`, of a counted, not estimated, quantity."""
     exact = Estimate(ratio, ratio, ratio)
     return worded(exact) if by_factor(exact) else percent(ratio, 1, "more", "fewer")
 

@@ -98,7 +98,7 @@ def differ(between: Between) -> str:
     first = "the machines differ" if between.p_value < ALPHA else "no difference between machines shows"
     sd, low, high = (math.exp(min(each, LARGEST)) for each in (between.sd, between.low, between.high))
     if max(sd, high) >= notation.DOUBLING:
-        said, bounds = notation.factor(sd), f"{notation.factor(low)}–{notation.factor(high)}"
+        said, bounds = notation.factor(sd), notation.factors(low, high)
     else:
         digits = notation.decimals_of_width(100 * (high - low))
         said, first_bound, last = (f"{100 * (each - 1):.{digits}f}" for each in (sd, low, high))

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate import disturbance, failures, plausible
 from ciphercost.estimate.imported import imported_metric
-from ciphercost.estimate.notation import NO_CHANGE, by_factor, of_what
+from ciphercost.estimate.notation import NO_CHANGE, of_what
 from ciphercost.estimate.statistics import ALPHA
-from ciphercost.model.result import Cell, Imported, Result
+from ciphercost.model.result import Cell, Imported, Parts, Result
 from ciphercost.report import objective_text
+from ciphercost.report.words import added_sentences, added_text
 from ciphercost.report.words.cell_text import distinct, heading, is_control, names, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
@@ -193,11 +194,15 @@ def sentences(result: Result, only: str = "") -> list[str]:
         if told(result):
             return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
+    own = [
+        list(_of_one_mechanism(those, labels, only, _parts(result, those)))
+        for those, labels in _by_mechanism(cells, known)
+    ]
     said = [
         *failed(known),
         *doubts(known),
         *unseen(known),
-        *(_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)),
+        *(own[0] if len(own) == 1 else [each[0] for each in own]),
     ]
     if len(said) > MOST_SENTENCES:
         said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
@@ -273,13 +278,40 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
         yield those, own if len(those) == 1 else distinct(those, own)
 
 
-def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
-    """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
+def _parts(result: Result, cells: Sequence[Cell]) -> Parts | None:
+    """What the server pays for a connection, an operation and a byte, if the run fitted that to some of these cells."""
+    own = {number for number, cell in enumerate(result.cells) if any(cell is each for each in cells)}
+    return next((each for each in result.parts if each.end == "server" and own.issuperset(each.cells)), None)
+
+
+def _of_one_mechanism(
+    cells: Sequence[Cell], labels: Sequence[str], only: str, parts: Parts | None = None
+) -> Iterator[str]:
+    """What encryption adds to an operation, then what that does to the rate; only the latter where CPU times are unknown."""
+    named = list(zip(cells, labels, strict=True))
+    added = [] if only else [each for each in named if "throughput" in each[0].overhead and added_text.of(each[0])]
+    others = [each for each in named if not any(each[0] is cell for cell, _ in added)]
+    if added:
+        yield from added_sentences.of(_who([cell for cell, _ in added]), added, parts)
+        if len(added) == 1:
+            cell = added[0][0]
+            core = "On one core, client included, it" if cell.regime == "one-core" and not cell.embedded else "It"
+            yield f"{core} {_does(cell, 'throughput')}{_how_sure(cell, 'throughput')}."
+    if others:
+        yield _of_rates([cell for cell, _ in others], [label for _, label in others], only)
+
+
+def _who(cells: Sequence[Cell]) -> str:
+    """`postgresql 18.4 with tls`."""
     first = cells[0]
     # A host's name says nothing of what is compared, so its mechanism is written as people write it.
     mechanism = first.mechanism.upper() if first.place and first.mechanism == "tls" else first.mechanism
-    control = " (a control)" if is_control(first) else ""
-    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{server_name(first)} with {mechanism}{control}"
+    return f"{server_name(first)} with {mechanism}{' (a control)' * is_control(first)}"
+
+
+def _of_rates(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
+    """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
+    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{_who(cells)}"
     by_metric: dict[str, list[tuple[Cell, str]]] = {}
     for cell, label in zip(cells, labels, strict=True):
         by_metric.setdefault(only or lead_metric(cell), []).append((cell, label))
@@ -334,13 +366,13 @@ def _without(label: str, workload: str) -> str:
 
 
 def _does(cell: Cell, key: str) -> str:
-    """`does 24.9 % fewer operations/s (95 % CI 24.2–25.5 %)`, `uses ×4.45 the server CPU per operation (…)`."""
+    """`does 24.9 % fewer operations/s (95 % CI 24.2–25.5 %)`, `uses 4.45 times the server CPU per operation (…)`."""
     estimate, what = cell.overhead[key], quantity(cell, key)
     change, known = cost(key, estimate), f"(95 % CI {bounds(key, estimate)})"
     if change == NO_CHANGE:
         return f"shows no change in {what} {known}"
     verb = "does" if key == "throughput" else "uses" if "cpu" in key else "shows"
-    return f"{verb} {change} {'the ' * by_factor(estimate)}{what} {known}"
+    return f"{verb} {of_what(change, what)} {known}"
 
 
 def _how_sure(cell: Cell, key: str) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ciphercost.model.result import Cell, Result
 from ciphercost.plan import toml
-from ciphercost.report import advice, disturbed, plots
+from ciphercost.report import advice, first_screen, plots
 from ciphercost.report.formats.html import _method
 from ciphercost.report.formats.html._cell_details import Shown, shown_cell
 from ciphercost.report.formats.html._figure import Figure, figure
@@ -52,10 +52,14 @@ class Page(NamedTuple):
     warning: str
     """Set if every slice of a cell was disturbed."""
     answer: Markup
-    also: Markup
-    """A study's page begins with its verdict; this is the answer by our method."""
+    picture: list[Figure]
+    also: list[Markup]
+    """Further sentences of the first screen: what it means elsewhere and what it protects."""
+    limits: list[str]
+    """Warnings that can change the conclusion."""
     budget: str
     basis: str
+    further: str
     advice: list[tuple[bool, str]]
     """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup
@@ -90,14 +94,19 @@ def page(of: Subject) -> Page:
         for kind in plots.KINDS
     }
     study = _study(result)
+    screen = first_screen.of(result)
+    said = [_unbroken(each) for each in filter(None, (*screen.answer, screen.elsewhere, *screen.protects))]
     made = Page(
         title=f"What encryption costs · {result.id}",
         subtitle=cell_text.in_common(result.cells),
-        warning=disturbed.warning(result.cells),
-        answer=_unbroken(study.verdict) if study else _sentences(result),
-        also=Markup("By our method: ") + _sentences(result) if study else Markup(),
+        warning=screen.disturbed,
+        answer=_unbroken(study.verdict) if study else said[0],
+        picture=[] if study else kinds["elsewhere"],
+        also=[Markup("By our method: ") + said[0], *said[1:]] if study else said[1:],
+        limits=screen.limits,
         budget=_budget(of),
-        basis=_basis(result),
+        basis=screen.basis,
+        further=screen.further,
         advice=_advice(of),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
         forest=kinds["forest"],
@@ -139,13 +148,9 @@ def _contents(made: Page) -> Iterator[Entry]:
     yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
 
 
-def _sentences(result: Result) -> Markup:
-    return Markup("<br>").join(_unbroken(each) for each in verdict_text.sentences(result))
-
-
 def _unbroken(text: str) -> Markup:
     """The text with markup that keeps a figure and its % on one line."""
-    parts = re.split(r"(95 % CI|[\d.,–×]*\d %|×[\d.,]+(?:–×[\d.,]+)?)", text)
+    parts = re.split(r"(95 % CI|[\d.,–]*\d (?:%|times)|[+−]?[\d.,]+ [nµm]?s(?![\w]))", text)
     return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
 
 
@@ -178,25 +183,6 @@ def _advice(of: Subject) -> list[tuple[bool, str]]:
         1:
     ]  # the first line repeats the requirements
     return [(line.startswith(" "), line.strip()) for line in said if line.strip()]
-
-
-def _basis(result: Result) -> str:
-    """The sessions, blocks and proofs behind the answer, in one line."""
-    known = [cell for cell in result.cells if cell.overhead]
-    if not known:
-        return ""
-    if any(cell.imported for cell in known):
-        return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
-    sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
-    said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
-    if all(cell.layer == "control" for cell in known):
-        said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; controls: neither arm is encrypted"
-    if any(cell.mode == "quick" for cell in known):
-        said += "; one session holds for this server pair only (a full run has eight)"
-    warned = sum(bool(cell.warnings) for cell in result.cells)
-    if warned:
-        said += f"; {warned} of {len(result.cells)} cells with warnings" if len(result.cells) > 1 else "; with warnings"
-    return f"{said}."
 
 
 def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:

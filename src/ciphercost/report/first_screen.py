@@ -1,0 +1,131 @@
+"""What a reader with ten seconds must see of a run: the answer, what it means elsewhere, what it protects and what limits it. Pure.
+
+Terminal, Markdown and page render it before anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ciphercost.model.result import Cell, Part, Result
+from ciphercost.report import disturbed
+from ciphercost.report.words import added_sentences, added_text, cell_text, verdict_text
+
+LIMITING = (
+    "paced",
+    "link-overflowed",
+    "server-closes",
+    "not-resumed",
+    "not-early",
+    "groups-differ",
+    "rows-differ",
+    "cost-changed",
+    "aes-hidden",
+    "cpu-crypto-unproven",
+    "server-not-verified",
+    "security-level-lowered",
+)
+"""Warnings that can change the conclusion, the gravest first. The others say how precise a figure is."""
+MOST_LIMITS = 2
+PREDICT = "ciphercost predict latest --rate 2000/s --cpu 1ms"
+MOST_PROTECTIONS = 2
+
+
+class FirstScreen(NamedTuple):
+    """Sentences, in reading order."""
+
+    disturbed: str
+    """Set if other processes disturbed the run."""
+    answer: list[str]
+    """The first is the answer; for several mechanisms each has its own."""
+    elsewhere: str
+    """What the same addition means for operations of other lengths; empty where that is unknown."""
+    protects: list[str]
+    basis: str
+    """Sessions, blocks and proofs behind the answer."""
+    limits: list[str]
+    further: str
+    """The command that answers the reader's next question, or empty."""
+
+
+def of(result: Result) -> FirstScreen:
+    """The first screen of a run."""
+    return FirstScreen(
+        disturbed=disturbed.warning(result.cells),
+        answer=verdict_text.sentences(result),
+        elsewhere=elsewhere(result),
+        protects=list(protects(result.cells)),
+        basis=basis(result.cells),
+        limits=list(limits(result.cells)),
+        further=further(result),
+    )
+
+
+def carried(result: Result) -> Part | None:
+    """What encryption in transit adds to each operation, µs, whatever the operation costs; None: unknown, or not above 0.
+
+    At rest and in columns it depends on the pages and values that an operation handles, so it does not carry over to other operations.
+    """
+    if len({(cell.engine, cell.mechanism) for cell in result.cells if cell.layer == "transit"}) != 1:
+        return None
+    for each in result.parts:
+        if each.end == "server" and added_sentences.carry_over(each):
+            return each.request_us
+    own = [found for cell in result.cells if cell.layer == "transit" and (found := added_text.of(cell))]
+    return added_text.part(own[0].added) if len(own) == 1 and own[0].added.low > 0 else None
+
+
+def elsewhere(result: Result) -> str:
+    added = carried(result)
+    names = {cell.mechanism for cell in result.cells if cell.layer == "transit"}
+    return "" if added is None else added_sentences.elsewhere(names.pop(), added)
+
+
+def protects(cells: Sequence[Cell]) -> Iterator[str]:
+    """`tls protects data on the network from being read or changed …`; of several mechanisms without what they don't protect."""
+    said: dict[str, str] = {}
+    for cell in cells:
+        if cell.overhead and cell.protects and cell.imported is None and not cell_text.is_control(cell):
+            said.setdefault(cell.mechanism, cell.protects)
+    if len(said) <= MOST_PROTECTIONS:
+        for mechanism, text in said.items():
+            yield f"{mechanism} protects {text if len(said) == 1 else text.partition(';')[0]}."
+
+
+def basis(cells: Sequence[Cell]) -> str:
+    """The sessions, blocks and proofs behind the answer, in one line."""
+    known = [cell for cell in cells if cell.overhead]
+    if not known:
+        return ""
+    if any(cell.imported for cell in known):
+        return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
+    sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
+    quick = any(cell.mode == "quick" for cell in known)
+    counted = f"{sessions} session{'s' * (sessions != 1)}{' (these servers only)' * quick}, {blocks:,} blocks"
+    if any(cell.status == "unproven" for cell in known):
+        proven = "NOT PROVEN"
+    elif all(cell.layer == "control" for cell in known):
+        proven = "controls: neither arm is encrypted"
+    else:
+        proven = "both arms proven"
+    warnings = sum(len(cell.warnings) for cell in cells)
+    more = f"; {warnings} warning{'s' * (warnings != 1)}" if warnings else ""
+    return f"{proven[0].upper()}{proven[1:]}; {counted}{more}."
+
+
+def limits(cells: Sequence[Cell]) -> Iterator[str]:
+    """Warnings that can change the conclusion, the gravest first, each once."""
+    found = sorted(
+        (each for cell in cells for each in cell.warnings if each.code in LIMITING),
+        key=lambda each: LIMITING.index(each.code),
+    )
+    texts = list({each.code: each.text for each in reversed(found)}.items())[::-1]
+    yield from (text.partition("; ")[0] for _, text in texts[:MOST_LIMITS])
+    if len(texts) > MOST_LIMITS:
+        yield f"{len(texts) - MOST_LIMITS} more warnings are below"
+
+
+def further(result: Result) -> str:
+    """What turns the answer into that for the reader's own server, where what was measured carries over."""
+    return "" if carried(result) is None else PREDICT

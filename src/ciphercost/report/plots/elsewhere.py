@@ -1,0 +1,168 @@
+"""Plot of what the added CPU time means for operations of any length: % more against the operation's own CPU time. Pure.
+
+What encryption in transit adds to an operation does not depend on what the operation itself costs, so its share falls as 1/x: a straight
+line where both axes are logarithmic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ciphercost.estimate.notation import number
+from ciphercost.model.result import Part, Result
+from ciphercost.report import first_screen
+from ciphercost.report.plots import Plot, Subject, Table, Width
+from ciphercost.report.plots._draw import SERVER, GROUND, INK, Chart
+from ciphercost.report.words import added_text
+
+WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
+HEIGHT = 250
+LENGTHS = (10.0, 100.0, 1_000.0, 10_000.0)
+"""µs of CPU: the ends of the axis and its ticks."""
+NAMES = {10.0: "10 µs", 100.0: "100 µs", 1_000.0: "1 ms", 10_000.0: "10 ms"}
+LEAST_SHARE = 0.1
+"""Of the estimate, where the band ends although the interval goes on: a logarithmic axis has no 0."""
+PLAIN_BYTES = 4_000
+"""Bytes on the wire up to which an operation's cost is hardly that of its bytes, so that it belongs beside the line."""
+MOST_LETTERS = 24
+"""Of a workload's name beside its mark."""
+PLAIN_CONNECTS = 0.01
+"""New connections per operation up to which the same holds."""
+
+
+class Mark(NamedTuple):
+    """A measured workload: µs of CPU without encryption, and % more."""
+
+    name: str
+    us: float
+    percent: float
+    low: float
+    high: float
+
+
+def plots(of: Subject) -> Iterator[Plot]:
+    added = first_screen.carried(of.result)
+    if added is not None:
+        yield _plot(added, of.result)
+
+
+def marks(result: Result) -> Iterator[Mark]:
+    """The workloads that belong beside the line: few bytes, and connections that stay open."""
+    for cell in result.cells:
+        found = added_text.of(cell) if cell.layer == "transit" else None
+        if found is None or found.added.low <= 0:
+            continue
+        arm = cell.arms["plain"]
+        light = arm.get("wire_bytes_per_op", 0) <= PLAIN_BYTES
+        few = arm.get("connects", 0) <= PLAIN_CONNECTS * arm.get("operations", 0)
+        if (light and few) or len(result.cells) == 1:
+            shares = (100 * (each - 1) for each in (found.ratio.ratio, found.ratio.low, found.ratio.high))
+            yield Mark(_short(cell.workload), found.plain, *shares)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+
+
+def _plot(added: Part, result: Result) -> Plot:
+    measured = list(marks(result))
+    inside = [each for each in measured if LENGTHS[0] <= each.us <= LENGTHS[-1]]
+    low = max(added.low, LEAST_SHARE * added.value)
+    least = 100 * low / LENGTHS[-1]
+    most = max([100 * added.high / LENGTHS[0], *(each.high for each in inside)])
+    line = [
+        {
+            "us": us,
+            "percent": 100 * added.value / us,
+            "low": 100 * low / us,
+            "high": 100 * added.high / us,
+        }
+        for us in (LENGTHS[0], LENGTHS[-1])
+    ]
+    points = [
+        {"us": each.us, "percent": each.percent, "low": max(least, each.low), "high": each.high, "name": each.name}
+        for each in inside
+        if each.percent > 0
+    ]
+    who = next(f"{cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
+    rows = [
+        (NAMES[us], f"{_share(added, us)} more", f"{number(100 * added.low / us)}–{number(100 * added.high / us)} %")
+        for us in LENGTHS
+    ]
+    rows += [
+        (
+            f"{each.name}, measured: {number(each.us)} µs",
+            f"{number(each.percent)} % more",
+            f"{number(each.low)}–{number(each.high)} %",
+        )
+        for each in measured
+    ]
+    adds = added_text.with_interval(added, "95 % CI ")
+    return Plot(
+        name="elsewhere",
+        title=f"What {who} adds to an operation, by the operation’s own CPU time",
+        finding=f"{adds} for each operation: " + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[:4]),
+        charts={
+            width: Chart(_spec(size, least, most), {"line": line, "points": points}) for width, size in WIDTHS.items()
+        },
+        table=Table(("operation without encryption", "server CPU", "95 % interval"), rows),
+        note="The band is the 95 % interval"
+        + ("; a dot is what this run measured." if points else ".")
+        + " More bytes and new connections cost extra.",
+    )
+
+
+def _share(added: Part, us: float) -> str:
+    return added_text.share(added, us)
+
+
+def _spec(width: int, least: float, most: float) -> dict[str, Any]:
+    ticks = [10.0**power for power in range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)]
+    x = {
+        "field": "us",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [LENGTHS[0], LENGTHS[-1]], "nice": False},
+        "axis": {
+            "title": "CPU time of the operation without encryption",
+            "values": list(LENGTHS),
+            "labelExpr": "datum.value < 1000 ? datum.value + ' µs' : datum.value / 1000 + ' ms'",
+            "labelFlush": True,
+            "grid": False,
+        },
+    }
+    y = {
+        "field": "percent",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [least, most], "nice": False},
+        "axis": {"title": None, "values": ticks, "labelExpr": "format(datum.value, '~g') + ' %'", "labelFlush": True},
+    }
+    label = {"type": "text", "align": "left", "dx": 9, "dy": -8, "fontSize": 12, "text": {"expr": "datum.name"}}
+    at = {"x": x, "y": y}
+    return {
+        "width": width - 60,
+        "height": HEIGHT,
+        "autosize": {"type": "pad"},
+        "title": {"text": "% more server CPU", "fontWeight": "normal", "fontSize": 12, "offset": 6},
+        "data": {"name": "line"},
+        "layer": [
+            {
+                "mark": {"type": "area", "color": SERVER, "opacity": 0.22},
+                "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
+            },
+            {"mark": {"type": "line", "color": SERVER, "strokeWidth": 2}, "encoding": at},
+            {
+                "data": {"name": "points"},
+                "mark": {"type": "rule", "color": INK, "strokeWidth": 2},
+                "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
+            },
+            {
+                "data": {"name": "points"},
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 60, "opacity": 1},
+                "encoding": at,
+            },
+            {"data": {"name": "points"}, "mark": label | GROUND, "encoding": at},
+            {"data": {"name": "points"}, "mark": label | {"color": INK}, "encoding": at},
+        ],
+    }

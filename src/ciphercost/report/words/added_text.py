@@ -1,0 +1,167 @@
+"""What encryption adds to an operation, in the unit in which it is paid: CPU time. With its base and the ratio that follows from both. Pure.
+
+What is added carries over to other statements on the same machine. The ratio does not: it is a fact about the operation that was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ciphercost.estimate import notation, plausible
+from ciphercost.estimate.levels import level
+from ciphercost.estimate.notation import number
+from ciphercost.model.result import Added, Cell, Estimate, Part
+from ciphercost.model.spec import ARMS
+from ciphercost.report.words.figure_text import bounds, cost, cpu_metric
+
+WHOSE = {
+    "server_cpu_per_op": "server CPU",
+    "client_cpu_per_op": "process CPU",
+    "machine_cpu_per_op": "CPU with kernel threads",
+}
+"""What an operation's CPU time is called in a sentence, by metric."""
+
+
+class AddedCost(NamedTuple):
+    """CPU time of an operation without encryption and with it, µs."""
+
+    key: str
+    """The metric: see `figure_text.cpu_metric`; the client's where the application encrypts and the server shows nothing."""
+    whose: str
+    """`server CPU`."""
+    added: Added
+    plain: float
+    encrypted: float
+    """µs per operation."""
+    ratio: Estimate
+
+
+def of(cell: Cell) -> AddedCost | None:
+    """None for a cell without CPU times, for a control, and for one whose ratio is not what encryption costs."""
+    if cell.layer == "control" or cell.imported is not None or not cell.overhead or plausible.is_no_cost(cell):
+        return None
+    found = _at(cell, cpu_metric(cell))
+    if cell.layer == "column" and not cell.embedded and (found is None or not seen(found)):
+        client = _at(cell, "client_cpu_per_op")
+        return client if client is not None and seen(client) else found
+    return found
+
+
+def _at(cell: Cell, key: str) -> AddedCost | None:
+    added = cell.added.get(key.removesuffix("_per_op")) if key in cell.overhead else None
+    if added is None:
+        return None
+    plain, encrypted = (level(cell, arm, key) for arm in ARMS)
+    if not plain or not encrypted:
+        return None
+    whose = "client CPU" if key == "client_cpu_per_op" and not cell.embedded else WHOSE[key]
+    return AddedCost(key, whose, added, plain, encrypted, cell.overhead[key])
+
+
+def seen(cost_: AddedCost) -> bool:
+    """Whether the run shows that anything is added, or saved."""
+    return cost_.added.low > 0 or cost_.added.high < 0
+
+
+def time(us: float, half: float) -> str:
+    """`6.02 µs`, `1.71 ms`, `0.57 ns`: as many digits as a half-width of the interval supports."""
+    scale, unit = _unit(us, half)
+    return f"{_digits(us * scale, half * scale)} {unit}"
+
+
+def span(low: float, high: float, like: float) -> str:
+    """`5.63–6.41`, or `−0.3 to 1.1` where it holds 0: both ends of an interval in the unit of `time(like, …)`."""
+    half = (high - low) / 2
+    scale, _ = _unit(like, half)
+    first, last = (_digits(each * scale, half * scale) for each in (low, high))
+    return f"{first} to {last}" if low < 0 else f"{first}–{last}"
+
+
+def with_interval(part: Part, more: str = "") -> str:
+    """`1.71 ms (1.63–1.79)`. `more`: what stands before the interval."""
+    return f"{time(part.value, (part.high - part.low) / 2)} ({more}{span(part.low, part.high, part.value)})"
+
+
+def part(added: Added) -> Part:
+    return Part(added.mean, added.low, added.high)
+
+
+def base(cost_: AddedCost) -> str:
+    """`13.1 → 19.1 µs, 46 % more`: what it is added to, and the ratio."""
+    unit = "µs"
+    plain, encrypted = cost_.plain, cost_.encrypted
+    if min(plain, encrypted) >= 1000:
+        plain, encrypted, unit = plain / 1e3, encrypted / 1e3, "ms"
+    levels = f"{number(plain)} → {number(encrypted)} {unit}"
+    return f"{levels}, {cost(cost_.key, cost_.ratio)}" if seen(cost_) else levels
+
+
+def line(cell: Cell) -> str:
+    """`+6.0 µs per operation (5.6–6.4): 13.1 → 19.1 µs, 46 % more`; empty: nothing is known of it."""
+    found = of(cell)
+    if found is None:
+        return ""
+    said, ends = figures(found)
+    return f"{said} per operation ({ends}): {base(found)}"
+
+
+def adds(found: AddedCost) -> str:
+    """`adds 6.0 µs of server CPU to each operation (95 % CI 5.6–6.4)`, or that the run sees nothing."""
+    whose, low, high = found.whose, found.added.low, found.added.high
+    half = (high - low) / 2
+    known = f"(95 % CI {span(low, high, found.added.mean)})"
+    if not seen(found):
+        scale, unit = _unit(max(abs(low), abs(high)), half)
+        known = f"(95 % CI {_digits(low * scale, half * scale)} to {_digits(high * scale, half * scale)} {unit})"
+        return f"adds no {whose} that this run can tell from 0 {known}"
+    if found.added.mean < 0:
+        less = f"(95 % CI {span(-high, -low, found.added.mean)})"
+        return f"takes {time(-found.added.mean, half)} less {whose} for each operation {less}"
+    return f"adds {time(found.added.mean, half)} of {whose} to each operation {known}"
+
+
+def share(added: Part, us: float) -> str:
+    """What is added, as a share of an operation of this CPU time: `6.0 %`, or `under 0.1 %`."""
+    percent = 100 * added.value / us
+    if added.low <= 0:
+        return f"at most {_rough(100 * added.high / us)} %"
+    return f"{_rough(percent)} %"
+
+
+def figures(found: AddedCost) -> tuple[str, str]:
+    """`+6.02 µs` and its interval, for a table."""
+    added = found.added
+    sign = "+" if added.mean >= 0 else ""
+    return f"{sign}{time(added.mean, (added.high - added.low) / 2)}", span(added.low, added.high, added.mean)
+
+
+def ratio(found: AddedCost) -> str:
+    """`46 % more (44–49 %)`."""
+    return f"{cost(found.key, found.ratio)} ({bounds(found.key, found.ratio)})"
+
+
+def _rough(percent: float) -> str:
+    """Two significant digits of a percentage."""
+    if percent < 0.1:
+        return f"{percent:.1g}" if percent >= 0.01 else "under 0.01"
+    return notation.number(float(f"{percent:.2g}"))
+
+
+def _unit(us: float, half: float) -> tuple[float, str]:
+    largest = max(abs(us), half)
+    if largest >= 999.5:
+        return 1e-3, "ms"
+    return (1e3, "ns") if largest < 0.0995 else (1.0, "µs")
+
+
+def _digits(value: float, half: float) -> str:
+    """As many decimals as two significant digits of the half-width have, and not more digits than three of the value need."""
+    decimals = 2 if half <= 0 else max(0, min(3, 1 - math.floor(math.log10(half))))
+    if abs(value) >= 99.5:
+        decimals = 0
+    elif abs(value) >= 9.95:
+        decimals = min(decimals, 1)
+    elif abs(value) >= 0.995:
+        decimals = min(decimals, 2)
+    return f"{value:,.{decimals}f}".replace("-", "−")
