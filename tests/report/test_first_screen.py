@@ -1,0 +1,182 @@
+"""The first screen: what is added, to what, what it means elsewhere, what it protects and what limits it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import results
+from ciphercost.estimate import plausible
+from ciphercost.model.result import Added, Cell, Part, Parts, Result, Warning_
+from ciphercost.report import first_screen, formats
+from ciphercost.report.formats import html, terminal
+from ciphercost.report.plots import Subject, elsewhere
+from ciphercost.report.words import added_text, verdict_text
+
+WORDS = 30
+"""Most words of the answer."""
+LINES = 12
+"""Most lines of the terminal's first screen of `quick`."""
+
+
+def added(mean: float, half: float = 0.4) -> Added:
+    return Added(mean, mean - half, mean + half, half / 2, 8)
+
+
+def cell(mean: float = 3.15, half: float = 0.4, **more: Any) -> Cell:
+    return results.cell(**{"added": {"server_cpu": added(mean, half), "client_cpu": added(0.9, 0.1)}} | more)
+
+
+def embedded(**more: Any) -> Cell:
+    return results.cell(
+        "sqlite",
+        "sqlcipher",
+        layer="rest",
+        regime="one-core",
+        embedded=True,
+        overhead={"throughput": results.estimate(0.4), "client_cpu_per_op": results.estimate(2.6)},
+        arms={"plain": {"client_cpu_us_per_op": 5.31}, "encrypted": {"client_cpu_us_per_op": 13.8}},
+        added={"client_cpu": added(8.5, 0.8)},
+        **more,
+    )
+
+
+def split(
+    request: float = 6.0, byte: float = 0.6, handshake: float = 1700.0, worst: float = 1.0, half: float = 0.1
+) -> Result:
+    """Three cells, and the parts that they were fitted to."""
+    arms = results.cell().arms
+    many = {arm: figures | {"wire_bytes_per_op": 80_000.0} for arm, figures in arms.items()}
+    cells = [cell(request), cell(50.0, workload="bulk-read", arms=many), cell(handshake, 40.0, workload="connect")]
+    three = {
+        name: Part(value, value - half * abs(value), value + half * abs(value))
+        for name, value in (("handshake_us", handshake), ("request_us", request), ("byte_ns", byte))
+    }
+    return results.result(*cells, parts=[Parts("postgresql", "tls", "server", **three, cells=[0, 1, 2], worst=worst)])  # type: ignore[arg-type]
+
+
+# ── the sentence ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_answer_has_what_is_added_its_interval_its_base_and_the_ratio() -> None:
+    said = verdict_text.sentences(results.result(cell()))[0]
+    for figure in ("3.15 µs", "2.75–3.55", "12.8 → 15.9 µs", "25.0 % more"):
+        assert figure in said
+    assert "times" not in said, "one form for a ratio"
+
+
+def test_the_parts_lead_where_they_explain_the_cells() -> None:
+    said = verdict_text.sentences(split())[0]
+    assert re.findall(r"([\d.,]+ [nµm]s)", said) == ["6.00 µs", "0.60 ns", "1.70 ms"]
+    assert "%" not in said, "the parts have no ratio: each operation has its own"
+
+
+@pytest.mark.parametrize(
+    "off", [split(worst=9.0), split(request=-0.5), split(half=1.5)], ids=["far off the fit", "below 0", "all may be 0"]
+)
+def test_parts_that_do_not_explain_the_cells_do_not_lead(off: Result) -> None:
+    said = verdict_text.sentences(off)[0]
+    assert "each byte" not in said
+    assert "point-select" in said
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        results.result(cell()),
+        split(),
+        results.result(cell(), cell(50.0, workload="bulk-read")),
+        results.result(cell(), cell(0.1, 0.4, workload="insert"), cell(0.1, 0.4, workload="scan")),
+        results.result(*(cell(number, workload=f"w{number}") for number in range(1, 30))),
+        results.result(embedded()),
+    ],
+    ids=["one", "parts", "two", "unseen", "many", "embedded"],
+)
+def test_the_answer_has_at_most_thirty_words(made: Result) -> None:
+    # The interval of each figure, and units, are no words that a reader reads.
+    said = re.sub(r"\([^)]*\)|[·→]", "", verdict_text.sentences(made)[0])
+    assert len(said.split()) <= WORDS, said
+
+
+def test_what_can_not_be_told_from_nothing_has_no_ratio() -> None:
+    said = verdict_text.sentences(results.result(cell(0.1, 0.4)))[0]
+    assert "from 0" in said
+    assert "−0.30 to 0.50 µs" in said
+    assert "more" not in said
+
+
+def test_a_client_that_encrypts_is_named_as_the_one_who_pays() -> None:
+    made = cell(0.1, 0.4, mechanism="client-aes-gcm-256", layer="column")
+    found = added_text.of(made)
+    assert found is not None
+    assert (found.whose, found.added.mean) == ("client CPU", 0.9)
+
+
+def test_nothing_is_added_where_the_ratio_is_not_the_cost() -> None:
+    for other in (results.cell(), cell(layer="control"), cell(warnings=[Warning_(plausible.FASTER, "surely faster")])):
+        assert added_text.of(other) is None
+
+
+@given(st.floats(-1e7, 1e7), st.floats(0, 1e6))
+def test_an_interval_has_the_unit_and_the_digits_of_its_figure(value: float, half: float) -> None:
+    said, ends = added_text.time(value, half), added_text.span(value - half, value + half, value)
+    number, unit = said.split()
+    assert unit in ("ns", "µs", "ms")
+    scale = {"ns": 1e3, "µs": 1.0, "ms": 1e-3}[unit]
+    low, high = (float(each.replace(",", "").replace("−", "-")) for each in re.split(r" to |–", ends))
+    assert low <= float(number.replace(",", "").replace("−", "-")) <= high
+    for printed, true in ((low, value - half), (high, value + half)):
+        assert printed == pytest.approx(true * scale, rel=0.006, abs=max(0.051, 0.06 * half) * scale)
+
+
+# ── the screen ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_added_is_put_against_operations_of_other_lengths() -> None:
+    screen = first_screen.of(results.result(cell(5.0, 0.2)))
+    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["5", "0.5", "0.05"]
+    assert first_screen.of(results.result(embedded())).elsewhere == "", "at rest it depends on the pages"
+    assert first_screen.of(results.result(cell(0.1, 0.4))).elsewhere == ""
+    assert first_screen.of(split(request=2.0)).elsewhere.count("%") == 3
+
+
+@pytest.mark.parametrize("name", ["terminal", "md", "html"])
+def test_every_report_begins_with_the_same_screen(name: str) -> None:
+    made = results.result(cell(warnings=[Warning_("paced", "bbr paces both arms; use cubic"), Warning_("late", "1 %")]))
+    screen = first_screen.of(made)
+    assert screen.limits == ["bbr paces both arms"]
+    text = formats.get(name)(made)
+    first = text.partition({"terminal": "── details", "md": "<details", "html": "</header>"}[name])[0]
+    plain = " ".join(re.sub(r"<[^>]+>", "", first).split())
+    for said in (screen.answer[0], screen.protects[0], screen.limits[0]):
+        assert said.split(" (95")[0] in plain
+
+
+def test_the_terminals_first_screen_of_quick_is_short() -> None:
+    made = split()
+    made = msgspec.structs.replace(made, cells=[*made.cells, embedded(mode="quick")])
+    lines = terminal.render(made).splitlines()
+    assert lines.index(terminal.RULE) <= LINES, "\n".join(lines[:20])
+
+
+def test_the_page_shows_the_line_of_what_it_means_elsewhere_first() -> None:
+    made = results.result(cell())
+    (plot,) = elsewhere.plots(Subject(made))
+    assert plot.charts
+    assert [row[0] for row in plot.table.rows[:4]] == ["10 µs", "100 µs", "1 ms", "10 ms"]
+    assert "point-select" in plot.drawn()
+    assert plot.title in html.render(made).partition("</header>")[0]
+    assert not list(elsewhere.plots(Subject(results.result(embedded()))))
+
+
+def test_marks_are_the_workloads_that_belong_beside_the_line() -> None:
+    assert [mark.name for mark in elsewhere.marks(split())] == ["point-select", "connect"]
+    connects = split()
+    arm = connects.cells[2].arms["plain"]
+    arm |= {"connects": 100, "operations": 100}
+    assert [mark.name for mark in elsewhere.marks(connects)] == ["point-select"]
