@@ -21,6 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import ciphercost
+import records
 from ciphercost import api, commands, engines
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
@@ -377,3 +378,14 @@ def test_no_text_breaks_the_table_of_a_notebook() -> None:
 def test_an_unknown_format_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="latex"):
         formats.get("latx")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"), [(".html", "<!doctype html>"), (".json", "{"), (".md", "###"), (".txt", "postgresql")]
+)
+def test_a_files_suffix_says_what_to_write(suffix: str, begins: str, tmp_path: Path) -> None:
+    record = records.unpacked("postgresql-tls", tmp_path)
+    output = tmp_path / f"report{suffix}"
+    done = CliRunner().invoke(commands.cli, ["report", str(record), "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    assert output.read_text().lower().startswith(begins.lower())

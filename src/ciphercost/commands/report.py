@@ -12,6 +12,19 @@ from ciphercost.commands._measure import write_or_print
 from ciphercost.commands._options import PRICE
 from ciphercost.model.errors import UsageError
 
+SUFFIXES = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".csv": "csv",
+    ".json": "json",
+    ".tex": "latex",
+    ".svg": "svg",
+    ".png": "png",
+    ".parquet": "parquet",
+}
+"""Formats by the suffix of the file to write. Any other file gets the terminal's text."""
+
 
 @click.command()
 @click.argument(
@@ -22,10 +35,9 @@ from ciphercost.model.errors import UsageError
 @click.option(
     "--format",
     "format_",
-    default="terminal",
     metavar="FORMAT",
     help="Output format: terminal, md, csv, latex or json; for CI and dashboards junit, openmetrics, bencher or "
-    "github-action-benchmark; with -o also html, svg or png (all plots), parquet (raw slices). [default: terminal]",
+    "github-action-benchmark; with -o also html, svg or png (all plots), parquet (raw slices). [default: by FILE's suffix, else terminal]",
     shell_complete=_completers.formats,
 )
 @click.option(
@@ -48,7 +60,7 @@ from ciphercost.model.errors import UsageError
 )
 @PRICE
 def report(
-    run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None, price: str | None
+    run_: str, format_: str | None, output: Path | None, need: str | None, max_cost: str | None, price: str | None
 ) -> None:
     """Print or export the report of a run.
 
@@ -77,6 +89,7 @@ def report(
     from ciphercost.report import advice, formats, money
     from ciphercost.runs import conclude, replicate_all, spread
 
+    format_ = format_ or (SUFFIXES.get(output.suffix.lower(), "terminal") if output else "terminal")
     if (several := replicate_all.find(run_)) is not None:
         if format_ not in ("terminal", "json", "html") or (need, max_cost, price) != (None, None, None):
             raise UsageError(
