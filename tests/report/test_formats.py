@@ -125,7 +125,7 @@ class Page(HTMLParser):
         if tag == "div" and re.fullmatch(r"cell-\d+", named.get("id") or ""):
             self._cell = int(str(named["id"]).removeprefix("cell-")) - 1
         elif tag == "div" and named.get("role") == "region":
-            self._costs = str(named.get("aria-label")).startswith("What encryption costs, ")
+            self._costs = str(named.get("aria-label")).startswith(("What encryption costs, ", "More figures, "))
         elif tag == "tr":
             self._row = []
         elif tag in ("th", "td"):

@@ -249,6 +249,7 @@ def test_the_answer_comes_first_even_if_there_is_none(visit: Any, quick: Path) -
 
 def test_the_page_has_the_same_figures_as_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
+    opened.open_all()
     text = opened.page.inner_text("body")
     for row in figure_text.rows(result_of(quick).cells[0]):
         assert row.cost in text

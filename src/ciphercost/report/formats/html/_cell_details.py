@@ -11,7 +11,7 @@ from ciphercost.model.spec import ARMS
 from ciphercost.report import document
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
-from ciphercost.report.words import cell_text, figure_text, profile_text
+from ciphercost.report.words import added_text, cell_text, figure_text, profile_text
 
 FOLD = 2
 """Details are open by default up to this many cells."""
@@ -21,6 +21,11 @@ LOAD: tuple[document.Topic, ...] = ("agents", "hop", "link", "log", "statements"
 """Notes on what made the load."""
 ELSEWHERE: tuple[document.Topic, ...] = ("verdict", "proof")
 """Notes that have a place of their own."""
+MINOR = frozenset(
+    figure_text.LABELS[key]
+    for key in (*sorted(figure_text.DETAILS), "wire_bytes_per_op", "memory", "start_time", "host_busy")
+)
+"""Labels of figures that are folded."""
 STORAGE = ("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted")
 
 
@@ -56,6 +61,8 @@ class Shown(NamedTuple):
     verdict: str
     figures: list[tuple[str, str, str, str]]
     """(label, cost, interval, levels)"""
+    minor: list[tuple[str, str, str, str]]
+    """The same of what says why an operation costs more, or hardly differs."""
     sizes: list[tuple[str, str, str, str]]
     """The same of stored bytes."""
     notes: list[str]
@@ -80,12 +87,15 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         anchor=f"cell-{number + 1}",
         name=label,
         heading=cell_text.heading(cell),
-        cost=figure_text.priced(cell) if ok else f"no number: {cell.status.replace('-', ' ')}",
+        cost=(added_text.line(cell) or figure_text.priced(cell))
+        if ok
+        else f"no number: {cell.status.replace('-', ' ')}",
         ok=ok,
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
         verdict=document.text(blocks, "verdict"),
-        figures=tables.get("cost", []),
+        figures=[each for each in tables.get("cost", []) if each[0] not in MINOR],
+        minor=[each for each in tables.get("cost", []) if each[0] in MINOR],
         sizes=tables.get("stored", []),
         notes=[str(each) for each in document.only(document.Note, blocks) if each.topic not in (*ELSEWHERE, *LOAD)],
         plots=[figure(each) for each in drawn if each.cell == number and not each.name.startswith("profile")],

@@ -18,7 +18,7 @@ from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.formats.html._run_details import command, machine, versions
 from ciphercost.report.plots import Subject, Table
 from ciphercost.report.plots._draw import patterns
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
 from ciphercost.studies.sheet import Report
 
 MOST_NAMED = 12
@@ -63,6 +63,8 @@ class Page(NamedTuple):
     advice: list[tuple[bool, str]]
     """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup
+    costs: str
+    """What the section of costs is called: imported figures show no cost."""
     forest: list[Figure]
     protection: list[Protection]
     where: list[Figure]
@@ -70,6 +72,7 @@ class Page(NamedTuple):
     experiments: list[Table]
     cells: list[Shown]
     failed: list[Shown]
+    """Empty if the answer names the only cell, or gives the only reason."""
     told: str
     """The reason that the answer gives for all of them; empty: each has its own."""
     study: Report | None
@@ -109,13 +112,14 @@ def page(of: Subject) -> Page:
         further=screen.further,
         advice=_advice(of),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
+        costs="What these runs show" if any(cell.imported for cell in result.cells) else "What it costs",
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
         where=kinds["where"],
         curves=kinds["curve"],
         experiments=list(_experiments(result, labels)),
         cells=cells,
-        failed=[each for each in cells if not each.ok],
+        failed=[] if len(cells) == 1 or verdict_text.told(result) else [each for each in cells if not each.ok],
         told=verdict_text.told(result),
         study=study,
         published=kinds["published"],
@@ -133,7 +137,7 @@ def _contents(made: Page) -> Iterator[Entry]:
     """The sections of the page, in order."""
     sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
         (made.study, "h-study", "Published study", []),
-        (made.forest, "h-cost", "What it costs", []),
+        (made.forest, "h-cost", made.costs, []),
         (made.advice, "h-advice", "Cheapest mechanisms within the budget", []),
         (made.failed, "h-failed", "Cells without a number", []),
         (made.protection, "h-protects", "Cost and protection", []),
@@ -202,7 +206,14 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
     """`operations/s: 15.8 to 75.4 % fewer`, for each main cost. Unresolved costs are counted, not ranked."""
+    added = [each.added for cell in cells if (each := added_text.of(cell)) is not None]
+    surely = sorted((each for each in added if each.low > 0), key=lambda each: each.mean)
+    if surely:
+        ends = [added_text.time(each.mean, (each.high - each.low) / 2) for each in (surely[0], surely[-1])]
+        yield f"adds {' to '.join(dict.fromkeys(ends))} to an operation"
     for key in dict.fromkeys(key for cell in cells for key in figure_text.cost_metrics(cell)):
+        if added and "cpu" in key:
+            continue
         known = [cell for cell in cells if key in figure_text.cost_metrics(cell)]
         resolved = [cell for cell in known if figure_text.resolution(cell, key) != "unresolved"]
         shown = sorted((cell.overhead[key] for cell in resolved or known), key=lambda each: each.ratio)
