@@ -19,7 +19,7 @@ def main(run: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         program = Path(sys.executable).parent / "ciphercost"
         subprocess.run([program, "report", run, "--format", "svg", "-o", directory], check=True)
-        light = (Path(directory) / "forest.svg").read_text()
+        light = (Path(directory) / "elsewhere.svg").read_text()
     dark = light
     for colour, other in DARK.items():
         dark = dark.replace(colour, other)

@@ -11,7 +11,7 @@ from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.report import layout
 from ciphercost.report.plots import Plot, Subject, Table, Width
-from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart, by_row, caps
+from ciphercost.report.plots._draw import BACKGROUND, INK, MUTED, Chart, by_row, caps
 from ciphercost.report.words import cell_text, figure_text, verdict_text
 
 OUTLYING = 1.6
@@ -256,9 +256,13 @@ def _spec(
     said = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
     right = {"type": "text", "align": "left", "baseline": "middle"}
     numbered = {"transform": [{"filter": "datum.kind != 'missing'"}]}
+    # No line runs through a name: it lies on a plate of the page's colour.
+    middle = up + under + LINE * (lines - 1) / 2
+    plate = {"type": "bar", "color": BACKGROUND, "height": LINE * lines + 4, "yOffset": middle}
+    across = {"x": {"value": 0}, "x2": {"value": size["width"]}, "y": y}
+    plates: list[dict[str, Any]] = [{"mark": plate, "encoding": across}] if width == "narrow" else []
     texts: list[dict[str, Any]] = [
-        {"mark": mark | halo, "encoding": {"x": {"value": place}, "y": y, "text": {"field": field}}}
-        for halo in ((GROUND, {}) if width == "narrow" else ({},))
+        {"mark": mark, "encoding": {"x": {"value": place}, "y": y, "text": {"field": field}}}
         for mark, place, field in ((name, 0, "name"), (said, size["width"], "said"))
         if width == "narrow" or field == "name"
     ]
@@ -279,6 +283,7 @@ def _spec(
                 "mark": {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [6, 4]},
                 "encoding": at,
             },
+            *plates,
             {
                 **numbered,
                 "mark": {**rule, "color": INK, "strokeWidth": 2.2},
