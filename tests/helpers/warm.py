@@ -10,26 +10,23 @@ from __future__ import annotations
 
 import array
 import atexit
-import contextlib
 import gc
-import importlib
 import json
 import os
-import pkgutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
+import forked
 import initialised
 import kept_primes
 import steady
+import warm_wheel
 
 BINARY = Path(sys.executable).parent / "ciphercost"
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
@@ -134,12 +131,16 @@ def _once(
 
 
 def cpu_seconds() -> float:
-    """Seconds of CPU of the process that forks and of the commands that it waited for; 0 if there is none. Nobody waits for it until all
-    tests end.
+    """Seconds of CPU of the processes that fork and of the commands that they waited for; 0 if there is none. Nobody waits for them until
+    all tests end.
     """
-    if not _warm or _warm[0].process.poll() is not None:
+    return sum(map(_cpu_of, [*(each.process for each in _warm), *warm_wheel.processes]))
+
+
+def _cpu_of(process: subprocess.Popen[bytes]) -> float:
+    if process.poll() is not None:
         return 0.0
-    numbers = Path(f"/proc/{_warm[0].process.pid}/stat").read_text().rpartition(")")[2].split()
+    numbers = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -178,40 +179,12 @@ def _serve(number: int) -> None:
         asking.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _import_everything() -> None:
-    import ciphercost
-
-    # A missing package must not be hidden here: tests/repository/test_wheel.py imports the same modules without those of development.
-    for each in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
-        if not each.name.endswith("__main__"):
-            importlib.import_module(each.name)
+if __name__ == "__main__":
+    forked.import_everything()
     initialised.use()
     kept_primes.use()
     gc.freeze()
-
-
-def _leave(main: Callable[[], NoReturn]) -> None:
-    """Call it and exit like Python, but without freeing memory: tearing down all modules is most of a short command's work."""
-    try:
-        main()
-    except SystemExit as ended:
-        status = int(ended.code or 0)
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    for each in threading.enumerate():
-        if each is not threading.current_thread() and not each.daemon:
-            each.join()
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(ValueError, OSError):  # closed, or nobody reads it
-            stream.flush()
-    os._exit(status)
-
-
-if __name__ == "__main__":
-    _import_everything()
     _serve(int(sys.argv[1]))
     from ciphercost.commands import main
 
-    _leave(main)
+    forked.leave(main)
