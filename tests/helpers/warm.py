@@ -25,12 +25,18 @@ from pathlib import Path
 import forked
 import initialised
 import kept_primes
+import quick_java
 import steady
 import warm_wheel
 
 BINARY = Path(sys.executable).parent / "ciphercost"
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
 """Prefixes of variables that an interpreter reads at its start. A command with other values for them gets a new interpreter."""
+
+SHORT = ".short.toml"
+"""The spec of a run of `short.run`."""
+WARM_UP_SLICE = 0.004
+"""Seconds of a slice of its warm-up."""
 
 
 class Warm:
@@ -179,12 +185,23 @@ def _serve(number: int) -> None:
         asking.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
+def _warm_up_shortly() -> None:
+    """Half of a short run would be its warm-up, whose 80 slices last 10 ms each at least. A level that is not steady still makes it longer."""
+    from ciphercost.measure import session
+
+    session.LEAST_WARM_UP = WARM_UP_SLICE
+
+
 if __name__ == "__main__":
     forked.import_everything()
     initialised.use()
     kept_primes.use()
     gc.freeze()
     _serve(int(sys.argv[1]))
+    if sys.argv[1:2] == ["prove"]:
+        quick_java.use()
+    if SHORT in sys.argv:
+        _warm_up_shortly()
     from ciphercost.commands import main
 
     forked.leave(main)
