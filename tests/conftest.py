@@ -20,6 +20,7 @@ import initialised
 import kept_primes
 import late
 import needs
+import quick_java
 import repetitions
 import turns
 from ciphercost.host.installation import Installation
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(turns.StepsBack())
     initialised.use()
     kept_primes.use()
+    quick_java.use()
     late.use()
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
     # A background job of a shell ignores SIGINT, and so would every command that a test starts and interrupts.
@@ -155,6 +157,12 @@ def require_postgresql() -> Installation:
 def require_java(require_possible: RequirePossible) -> None:
     """Java and the JDBC agent."""
     require_possible(java.command)
+
+
+@pytest.fixture
+def whole_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java with both compilers, as the product starts it, in this process."""
+    monkeypatch.setattr(java, "STEADY", quick_java.WHOLE)
 
 
 @pytest.fixture

@@ -30,8 +30,9 @@ latency = false
 engine = "null"
 mechanism = "busy"
 workload = "point-select"
+clients = 1
 """
-"""A spec that measures no work at all for a second, which no flag can be asked for."""
+"""A spec that measures no work at all for a second, which no flag can be asked for. One client, so that it is busy on one core."""
 
 PROGRAMS = {"docs/how-to/measure-at-rest.md": "mvn"}
 """Pages that need a program, which they name."""

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import warm
 
-SPEC = ".short.toml"
 TIME = "time = 1.0\nslice_seconds = 0.05"
 BESIDE = {"-o": 1, "--output": 1, "--json": 1, "--price": 1, "--no-progress": 0}
 """Options that a spec does not have, with their numbers of values."""
@@ -39,8 +38,8 @@ def spec_of(
         return [], printed
     text, found = re.subn(r"^time = .*$", TIME, printed.stdout, count=1, flags=re.MULTILINE)
     assert found, printed.stdout
-    (cwd / SPEC).write_text(text)
-    return ["run", SPEC, *beside], printed
+    (cwd / warm.SHORT).write_text(text)
+    return ["run", warm.SHORT, *beside], printed
 
 
 def apart(argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -10,30 +10,33 @@ from __future__ import annotations
 
 import array
 import atexit
-import contextlib
 import gc
-import importlib
 import json
 import os
-import pkgutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
+import forked
 import initialised
 import kept_primes
+import quick_java
 import steady
+import warm_wheel
 
 BINARY = Path(sys.executable).parent / "ciphercost"
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
 """Prefixes of variables that an interpreter reads at its start. A command with other values for them gets a new interpreter."""
+
+SHORT = ".short.toml"
+"""The spec of a run of `short.run`."""
+WARM_UP_SLICE = 0.004
+"""Seconds of a slice of its warm-up."""
 
 
 class Warm:
@@ -134,12 +137,16 @@ def _once(
 
 
 def cpu_seconds() -> float:
-    """Seconds of CPU of the process that forks and of the commands that it waited for; 0 if there is none. Nobody waits for it until all
-    tests end.
+    """Seconds of CPU of the processes that fork and of the commands that they waited for; 0 if there is none. Nobody waits for them until
+    all tests end.
     """
-    if not _warm or _warm[0].process.poll() is not None:
+    return sum(map(_cpu_of, [*(each.process for each in _warm), *warm_wheel.processes]))
+
+
+def _cpu_of(process: subprocess.Popen[bytes]) -> float:
+    if process.poll() is not None:
         return 0.0
-    numbers = Path(f"/proc/{_warm[0].process.pid}/stat").read_text().rpartition(")")[2].split()
+    numbers = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -178,40 +185,23 @@ def _serve(number: int) -> None:
         asking.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _import_everything() -> None:
-    import ciphercost
+def _warm_up_shortly() -> None:
+    """Half of a short run would be its warm-up, whose 80 slices last 10 ms each at least. A level that is not steady still makes it longer."""
+    from ciphercost.measure import session
 
-    # A missing package must not be hidden here: tests/repository/test_wheel.py imports the same modules without those of development.
-    for each in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
-        if not each.name.endswith("__main__"):
-            importlib.import_module(each.name)
-    initialised.use()
-    kept_primes.use()
-    gc.freeze()
-
-
-def _leave(main: Callable[[], NoReturn]) -> None:
-    """Call it and exit like Python, but without freeing memory: tearing down all modules is most of a short command's work."""
-    try:
-        main()
-    except SystemExit as ended:
-        status = int(ended.code or 0)
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    for each in threading.enumerate():
-        if each is not threading.current_thread() and not each.daemon:
-            each.join()
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(ValueError, OSError):  # closed, or nobody reads it
-            stream.flush()
-    os._exit(status)
+    session.LEAST_WARM_UP = WARM_UP_SLICE
 
 
 if __name__ == "__main__":
-    _import_everything()
+    forked.import_everything()
+    initialised.use()
+    kept_primes.use()
+    gc.freeze()
     _serve(int(sys.argv[1]))
+    if sys.argv[1:2] == ["prove"]:
+        quick_java.use()
+    if SHORT in sys.argv:
+        _warm_up_shortly()
     from ciphercost.commands import main
 
-    _leave(main)
+    forked.leave(main)

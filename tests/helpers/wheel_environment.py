@@ -29,6 +29,7 @@ from packaging.utils import canonicalize_name
 from sbom import python
 from sbom.document import rendered
 
+import warm_wheel
 from ciphercost.load import agent
 from ciphercost.load.jdbc import java
 from ciphercost.model.errors import CiphercostError
@@ -66,6 +67,18 @@ class Environment(NamedTuple):
         others = [each for each in os.environ["PATH"].split(":") if Path(each) != Path(sys.executable).parent]
         return kept | {"PATH": ":".join([str(self.bin), *others])}
 
+    @property
+    def warm(self) -> dict[str, str]:
+        """Variables of a process whose `ciphercost` starts as a fork."""
+        variables = self.variables
+        return variables | {"PATH": f"{_warm(self.place)}:{variables['PATH']}"}
+
+    def ciphercost(
+        self, argv: Sequence[str | Path], cwd: Path, more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command as a fork. `more`: variables."""
+        return self.run([_warm(self.place) / "ciphercost", *argv], cwd, more)
+
     def run(
         self, argv: Sequence[str | Path], cwd: Path, more: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
@@ -74,6 +87,12 @@ class Environment(NamedTuple):
             [self.bin / argv[0], *argv[1:]], cwd=cwd, env={**self.variables, **(more or {})}, capture_output=True, text=True, check=False,
             timeout=600, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+
+@functools.cache
+def _warm(place: Path) -> Path:
+    """The directory with the program whose commands are forks in this environment."""
+    return warm_wheel.started(place, Environment(place).variables)
 
 
 @functools.cache

@@ -467,6 +467,7 @@ def measured(cells: list[CellSpec], directory: Path) -> Result:
     return pipeline.run(made, directory)
 
 
+@pytest.mark.usefixtures("whole_java")
 def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     java_here: None, require_server: RequireServer, tmp_path: Path
 ) -> None:
@@ -612,6 +613,7 @@ def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
     assert slice_marks.slice_marks(swapped, Counters(1), pair) == ["gc"]
 
 
+@pytest.mark.usefixtures("whole_java")
 def test_every_sessions_machine_is_warm_before_it_is_measured(
     java_here: None, require_server: RequireServer, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -149,20 +149,21 @@ def test_everything_there_is_has_a_section(site: dict[Path, Anchors], page: str,
 @pytest.mark.parametrize("page", [each for each in documented.pages(ROOT) if each not in documented.EXTRAS])
 def test_every_command_on_a_page_is_accepted(page: str, tmp_path: Path) -> None:
     """In an environment made of the wheels alone. What would be measured is planned."""
-    run_blocks(documented.planned(documented.script(ROOT, page)), "", tmp_path)
+    run_blocks(documented.planned(documented.script(ROOT, page)), wheel_environment.made().warm, tmp_path)
 
 
 @pytest.mark.parametrize("page", documented.pages(ROOT))
 def test_every_command_on_a_page_runs(page: str, tmp_path: Path) -> None:
     """All blocks of a page, in order, in one directory, in an environment made of the wheels and the extra that the page names."""
-    run_blocks(documented.script(ROOT, page), documented.EXTRAS.get(page, ""), tmp_path)
+    variables = wheel_environment.made(documented.EXTRAS.get(page, "")).variables
+    run_blocks(documented.script(ROOT, page), variables, tmp_path)
 
 
-def run_blocks(script: str, extra: str, place: Path) -> None:
+def run_blocks(script: str, variables: Mapping[str, str], place: Path) -> None:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=place,
-        env=wheel_environment.made(extra).variables,
+        env=variables,
         capture_output=True,
         text=True,
         check=False,

@@ -23,7 +23,7 @@ QUICK_RUN = ("run", SPEC, "--no-progress")
 BENCH = "number of transactions actually processed: {n}\nlatency average = {ms} ms\ntps = {tps} (without initial connection time)\n"
 
 SMALLEST: dict[str, list[tuple[str, ...]]] = {
-    "calibrate": [("null", "--quick", "--time", "3s", "--no-progress")],
+    "calibrate": [("null", "--quick", "--time", "3s", "--clients", "1", "--no-progress")],
     "clean": [()],
     "compare": [("run", "again"), ("run", "--fail-over", "99%")],
     "completion": [("bash",), ("zsh",), ("fish",)],
@@ -66,7 +66,7 @@ def place(environment: Environment, tmp_path_factory: pytest.TempPathFactory) ->
 def ran(environment: Environment, argv: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
     # Other tests leave what `clean` would remove.
     own = {"CIPHERCOST_SCRATCH": str(place / "scratch")} if argv[0] == "clean" else {}
-    done = environment.run(["ciphercost", *argv], place, own)
+    done = environment.ciphercost(argv, place, own)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
     return done
 
@@ -96,9 +96,8 @@ def test_it_has_what_the_wheel_requires_and_nothing_else(environment: Environmen
     script = "from importlib.metadata import distributions; print(*[each.metadata['Name'] for each in distributions()])"
     found = environment.run(["python", "-c", script], tmp_path).stdout.split()
     assert {canonicalize_name(each) for each in found} == expected
-    assert succeeds(environment, ["--version", "-v"], tmp_path).startswith(
-        f"ciphercost {VERSION}\n  agent {'':14} {VERSION}"
-    )
+    done = environment.run(["ciphercost", "--version", "-v"], tmp_path)
+    assert done.stdout.startswith(f"ciphercost {VERSION}\n  agent {'':14} {VERSION}"), done.stderr
 
 
 def test_every_module_can_be_imported(environment: Environment, tmp_path: Path) -> None:
@@ -137,6 +136,14 @@ def test_every_command_works(command: str, environment: Environment, place: Path
         # `doctor` answers 1 where something is missing on this machine.
         assert done.returncode in ((0, 1) if command == "doctor" else (0,)), (argv, done.stdout, done.stderr)
         assert done.stdout or done.stderr or "-o" in argv, argv
+
+
+def test_the_installed_program_starts_by_itself(environment: Environment, place: Path, tmp_path: Path) -> None:
+    """A process of its own: the other tests' commands are forks of one that has imported everything."""
+    for argv in (["report", place / "run"], ["run", "postgresql:tls", "--print-spec"]):
+        done = environment.run(["ciphercost", *argv], tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        assert done.stdout
 
 
 @pytest.mark.parametrize("study", [*catalogue.names(), "all"])

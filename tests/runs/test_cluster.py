@@ -70,7 +70,7 @@ def nothing_left(cluster: RayNodes) -> Iterator[None]:
     wait_for("all agents and actors to end", lambda: not members(cluster))
 
 
-SHORT = ("--quick", "--time", "8s", "--no-latency", "--clients", "8")
+SHORT = ("--quick", "--time", "4s", "--no-latency", "--clients", "8")
 
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")

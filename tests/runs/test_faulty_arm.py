@@ -86,7 +86,7 @@ def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_withi
 def test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate(tmp_path: Path, server: UserServer, measuring: Path) -> None:
     """It stands still for 200 ms every second: p90 ≤ 20 ms holds in most blocks, and of all requests it does not."""
     with relayed(server.fields.port, measuring, stall=0.2, every=1.0) as port:
-        said, cell = measured(tmp_path, server, port, "--time", "30s", "--clients", "4", "--objective", "p90=20ms")
+        said, cell = measured(tmp_path, server, port, "--time", "15s", "--clients", "4", "--objective", "p90=20ms")
     assert measuring.exists()
     # If the typical block has stalls too, their cost is known; nothing may say that there is none.
     if (cost := cell["overhead"].get("rate_at_objective")) is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from ciphercost import mechanisms
 from conftest import RequireServer
-from test_real import SHORT, ciphercost, result_of
+from test_real import SHORT, measured, result_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_cell_is_proven_and_measured(
 ) -> None:
     del require_java
     require_server("h2")
-    done = ciphercost("run", f"h2:{mechanism}", *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
+    done = measured("run", f"h2:{mechanism}", *SHORT, *extra, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert (cell["status"], cell["client"]) == ("ok", "H2 JDBC Driver 2.5.252")

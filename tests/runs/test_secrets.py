@@ -365,7 +365,7 @@ def test_a_password_is_nowhere(
         search = Search({"password": password.encode()})
         target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
         argv = ["run", target, "--url", server.url, *server.by_ca, "--client", client]
-        argv += ["--quick", "--time", "6s"]
+        argv += ["--quick", "--time", "4s"]
         run = search.run(argv, {TakesUrl.of(server.engine).password_from: password}, tmp_path / "mine")
     agent = b"java" if client == "jdbc" else b"ciphercost-agent"
     assert any(each.endswith(agent) for each in search.started), search.started

@@ -74,11 +74,11 @@ class Sqlite(StoresData, CountsIo):
         many builds.
 
         SQLite unlinks these files as soon as it creates them, in SQLITE_TMPDIR, TMPDIR or /var/tmp, outside the data
-        directory. The word is not part of the sort's key.
+        directory. The word is not part of the sort's key. The sort is several times the 2 MB that SQLite keeps of it in memory.
         """
         count = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {})"
         rows = f"SELECT n * 7919 % 1000003 AS k, '{word}' AS w FROM c"
-        sort = f"{count.format(250_000)} SELECT k, w FROM ({rows}) ORDER BY k LIMIT 1 OFFSET 249999"
+        sort = f"{count.format(100_000)} SELECT k, w FROM ({rows}) ORDER BY k LIMIT 1 OFFSET 99999"
         table = f"CREATE TEMP TABLE ciphercost_spill AS {count.format(50_000)} {rows}"
         files = "PRAGMA temp_store = 1"
         return (

@@ -26,6 +26,8 @@ VERSION = re.compile(rb"\w+ \d[\w.+~-]*\s+\d+ \w{3} \d{4}")
 """Of a cryptographic library, from its name."""
 _versions: dict[tuple[int, ...], str] = {}
 """What libraries report, by device, inode, size and time of change."""
+LONGEST_NAME = 64
+"""Bytes of a process's name in /proc; Linux's own names have at most 15, those of kernel threads more."""
 ROUTES = Path("/proc/net/fib_trie")
 """The kernel's table of IPv4 routes. It tells this machine's own addresses from others, which can sometimes be bound too."""
 
@@ -116,10 +118,17 @@ def _who(sockets: Mapping[str, int]) -> str:
 
 
 def _command(pid: int) -> str:
+    """The name of a process; empty if it has ended. `listener` asks for those of all processes, so this opens no buffered file."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        file = os.open(f"/proc/{pid}/comm", os.O_RDONLY)
     except OSError:
         return ""
+    try:
+        return os.read(file, LONGEST_NAME).decode(errors="replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
 
 
 def address_of(host: str, port: int) -> str:

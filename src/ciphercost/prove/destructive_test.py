@@ -36,8 +36,9 @@ SESSION = 1
 """The proofs count for the first session: without them nothing is measured."""
 LAST_WISH_SECONDS = 10.0
 LARGEST_KEY_FILE = 1 << 20
-LOOKS, BETWEEN_SECONDS = 40, 0.1
-"""Number of scans during a running statement, for data that exists only meanwhile, and seconds between them."""
+LOOKS, FIRST_PAUSE, LONGEST_PAUSE = 43, 0.01, 0.1
+"""Number of scans during a running statement, for data that exists only meanwhile, and seconds between them: each pause is twice the one
+before, until it is the longest."""
 
 
 class Outcome(msgspec.Struct):
@@ -174,12 +175,13 @@ def _spill(look: ArmAtRest, mechanism: AtRest, spill: Spill, word: str) -> canar
 
 def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look: ArmAtRest) -> canary_scan.Seen:
     """Scan repeatedly until temporary data is found or the statement has ended."""
-    found = canary_scan.Seen()
+    found, pause = canary_scan.Seen(), FIRST_PAUSE
     for _ in range(LOOKS):
         found = seen()
         if over() or any(rest_witnesses.is_temporary(name, look) for name in found.hits):
             break
-        time.sleep(BETWEEN_SECONDS)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
     return found
 
 
