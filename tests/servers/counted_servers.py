@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -76,7 +77,9 @@ class Counted(msgspec.Struct):
 
 
 @contextmanager
-def postgresql(directory: Path, *, statements: bool = True, **settings: str) -> Iterator[Counted]:
+def postgresql(
+    directory: Path, *, statements: bool = True, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Counted]:
     """`statements`: with pg_stat_statements. The user `sparse` may only log in."""
     loaded = {"shared_preload_libraries": "pg_stat_statements"} if statements else {}
     logged = {"log_statement": "all", "log_line_prefix": "by %u "}

@@ -6,6 +6,7 @@ Sources: the PostgreSQL documentation, "The Cumulative Statistics System" and "p
 from __future__ import annotations
 
 from ciphercost.engines.capabilities.load_counters import Counted, CounterReader
+from ciphercost.model import server_counters
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.server_counters import Count
 
@@ -29,11 +30,7 @@ OF_DATABASES = (
 )
 ENCRYPTED = "(SELECT count(*) FROM pg_stat_ssl WHERE ssl AND pid <> pg_backend_pid())"
 """Other sessions with TLS. Without pg_read_all_stats the server shows a user its own sessions only."""
-TRANSACTIONS = (
-    "{}, so an operation is a transaction. Each of its statements is sent and answered, so encryption adds more than this; install "
-    "pg_stat_statements, or give --rate and --cpu of a statement"
-)
-"""What is said where statements are not counted, with the reason."""
+OF_TRANSACTIONS = "transactions: xact_commit + xact_rollback in pg_stat_database, all databases"
 
 
 class PostgresqlCounters(CounterReader):
@@ -59,10 +56,9 @@ class PostgresqlCounters(CounterReader):
         parts = [OF_DATABASES, ENCRYPTED if all_stats == "t" else "0"]
         if self._statements:
             parts.append(f"(SELECT sum(calls){top} FROM {own}(false))")
-            # Since version 14 it says when it was reset and how often it had to forget statements.
-            parts.append(
-                f"(SELECT stats_reset::text || ' ' || dealloc FROM {own}_info)" if "toplevel" in columns else "''"
-            )
+            # Since PostgreSQL 14 it says when it was reset, and how often it was full and forgot the rarest statements.
+            told = f"(SELECT stats_reset::text FROM {own}_info), (SELECT dealloc FROM {own}_info)"
+            parts.append(told if "toplevel" in columns else "'', ''")
         if int(str(version)) >= FLUSHES:
             parts.append("pg_stat_force_next_flush()")
         self._sql = f"SELECT {', '.join(parts)}"
@@ -79,7 +75,7 @@ class PostgresqlCounters(CounterReader):
                 "and what else you know, without --url"
             )
         self.operation = "transaction"
-        self.notes = (TRANSACTIONS.format(why),)
+        self.notes = (server_counters.TRANSACTIONS.format(why),)
 
     def _no_statements(self, kind: str) -> str:
         """Why pg_stat_statements is of no use, as a clause; empty: it is."""
@@ -97,17 +93,16 @@ class PostgresqlCounters(CounterReader):
         ((mark, transactions, sessions, encrypted, *more),) = self._ask(self._sql)
         # What earlier reads did is in the counters by now; this one is not.
         own, self._reads = self._reads, self._reads + 1
-        counts, marks, notes = [], [str(mark)], []
+        counts, marks, notes, lost = [], [str(mark)], [], ""
         if self._statements:
-            own *= 3 if self._utility else 1
-            marks.append(str(more[1]))
-            counts.append(
-                Count("operations", float(more[0] or 0) - own, "statements: calls in pg_stat_statements, all databases")
-            )
-        else:
-            source = "transactions: xact_commit + xact_rollback in pg_stat_database, all databases"
-            counts.append(Count("operations", float(transactions or 0) - own, source))
+            calls, reset, forgot, *_ = more
+            marks.append(str(reset))
+            lost = str(forgot)
+            done = float(calls or 0) - own * (3 if self._utility else 1)
+            counts.append(Count("operations", done, "statements: calls in pg_stat_statements, all databases"))
         if self._tracked:
+            done = float(transactions or 0) - own
+            counts.append(Count("transactions" if self._statements else "operations", done, OF_TRANSACTIONS))
             counts.append(Count("connections", float(sessions or 0), "sessions in pg_stat_database, all databases"))
         else:
             notes.append("track_counts is off, so new connections are not counted; --connections gives them")
@@ -115,4 +110,4 @@ class PostgresqlCounters(CounterReader):
             notes.append(
                 f"{encrypted} of its sessions are encrypted already (pg_stat_ssl), so the CPU time that was read contains encryption"
             )
-        return Counted(tuple(counts), tuple(marks), tuple(notes))
+        return Counted(tuple(counts), tuple(marks), lost, tuple(notes))

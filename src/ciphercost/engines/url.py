@@ -149,6 +149,7 @@ def _fields(of: Address, address: str) -> Changes:
 class Url(HasTls, TakesUrl, CountsLoad):
     counter_reader = StubStatus
     counted_programs = ("nginx",)
+    counted_title = "nginx"
     measured_as = ("nginx", "url")
     name = "url"
     title = "web server"

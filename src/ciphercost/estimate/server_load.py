@@ -7,7 +7,7 @@ import msgspec
 from ciphercost.estimate.notation import number
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import Load, Source
-from ciphercost.model.server_counters import NO_CPU, OPTIONS, Figure, GivenLoad, Reading
+from ciphercost.model.server_counters import FORGOT, NO_CPU, OPTIONS, TRANSACTIONS, Figure, GivenLoad, Reading
 
 FEW = 100
 """Operations below which what was read may be far off."""
@@ -15,6 +15,10 @@ UNSURE = 0.01
 """Share of the time between the reads by which a slow answer may move it, from which that is said."""
 ROUNDING = 0.02
 """Share by which measured CPU time may exceed what the cores can do: the kernel counts ended processes in ticks."""
+
+
+Grown = tuple[float, str]
+"""By how much a counter grew, and the server's name for it."""
 
 
 class Derived(msgspec.Struct, frozen=True):
@@ -33,7 +37,7 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
 
     Raises UsageError if the counters were reset between the reads, or if they can't tell what is needed.
     """
-    between = _differences(reading)
+    reading, between = _without_losses(reading, _differences(reading))
     seconds = reading.after.at - reading.before.at
     counted, source = between["operations"]
     notes = [*reading.notes, *reading.after.notes]
@@ -89,11 +93,29 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
     return Derived(load, reading.operation, sources, notes, read)
 
 
-def _differences(reading: Reading) -> dict[Figure, tuple[float, str]]:
+def _without_losses(reading: Reading, between: dict[Figure, Grown]) -> tuple[Reading, dict[Figure, Grown]]:
+    """The same, with transactions as operations if the server forgot statements. Raises UsageError if it counts none."""
+    if reading.before.lost == reading.after.lost:
+        return reading, between
+    if "transactions" not in between:
+        raise UsageError(
+            f"{reading.server}: {FORGOT}, and its transactions are not counted either; give --rate and --cpu"
+        )
+    notes = (*reading.notes, TRANSACTIONS.format(FORGOT))
+    other = msgspec.structs.replace(reading, operation="transaction", notes=notes)
+    return other, {**between, "operations": between["transactions"]}
+
+
+def _differences(reading: Reading) -> dict[Figure, Grown]:
     """By figure: how much it grew, and from where that is known. Raises UsageError if it did not."""
     before = {each.figure: each for each in reading.before.counts}
     after = {each.figure: each for each in reading.after.counts}
-    smaller = [each.source for figure, each in after.items() if each.value < before[figure].value - 0.5]
+    lossy = reading.before.lost != reading.after.lost
+    smaller = [
+        each.source
+        for figure, each in after.items()
+        if each.value < before[figure].value - 0.5 and not (lossy and figure == "operations")
+    ]
     if smaller or reading.before.marks != reading.after.marks:
         raise UsageError(
             f"the counters of {reading.server} were reset between the two reads, or the server was started again"
@@ -102,7 +124,7 @@ def _differences(reading: Reading) -> dict[Figure, tuple[float, str]]:
     return {figure: (max(0.0, each.value - before[figure].value), each.source) for figure, each in after.items()}
 
 
-def _cpu(reading: Reading, between: dict[Figure, tuple[float, str]], seconds: float) -> tuple[float, str] | None:
+def _cpu(reading: Reading, between: dict[Figure, Grown], seconds: float) -> tuple[float, str] | None:
     """Busy cores, and from where that is known."""
     if reading.busy is not None:
         return reading.busy.cores, reading.busy.source

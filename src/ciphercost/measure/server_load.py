@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ciphercost.engines import Server
 from ciphercost.engines.capabilities.load_counters import CounterReader, CountsLoad
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.ports import LOOPBACK, is_loopback, is_own, listener
@@ -46,14 +47,14 @@ def read(
     engine.check_url(url)
     server = engine.running(url)
     with tempfile.TemporaryDirectory(prefix="ciphercost-") as directory, Agent() as agent:
-        title = f"{engine.title} at {_place(server.connection())}"
+        title = f"{counts.called_when_read} at {_place(server, server.connection())}"
         try:
             connection = counters_connection.of(engine, url, server, ca, Path(directory))
             if passwords.may_ask(connection) and passwords.ask_where_wanted(
                 agent, connection, engine.refuses_anonymous
             ):
                 connection = counters_connection.of(engine, url, server, ca, Path(directory))
-            title = f"{_title(engine)} at {_place(connection)}"
+            title = f"{counts.called_when_read} at {_place(server, connection)}"
             agent.connect(ARM, connection)
         except AgentError as error:
             what = words(str(error), error.code) if error.code == "tls" else engine.hint(error.code, str(error))
@@ -71,12 +72,11 @@ def read(
             ) from None
 
 
-def _title(engine: TakesUrl) -> str:
-    return "nginx" if engine.language == "http" else engine.title
-
-
-def _place(connection: Connection) -> str:
-    host = connection.tls_server_name or connection.host
+def _place(server: Server, connection: Connection) -> str:
+    """Host and port, as people write them."""
+    if connection.authority:
+        return connection.authority
+    host = str(getattr(server, "host", "") or connection.host)
     return f"[{host}]:{connection.port}" if ":" in host else f"{host}:{connection.port}"
 
 
@@ -128,7 +128,7 @@ def _snapshot(reader: CounterReader) -> Snapshot:
     began = time.monotonic()
     found = reader.read()
     within = (time.monotonic() - began) / 2
-    return Snapshot(began + within, within, found.marks, found.counts, found.notes)
+    return Snapshot(began + within, within, found.marks, found.counts, found.lost, found.notes)
 
 
 def _process(connection: Connection, programs: tuple[str, ...]) -> tuple[int, str]:

@@ -6,8 +6,9 @@ from typing import Literal
 
 import msgspec
 
-Figure = Literal["operations", "connections", "bytes", "cpu_seconds", "encrypted_connections"]
-"""What a counter counts, from the server's start on: bytes in both directions; CPU time of its processes."""
+Figure = Literal["operations", "transactions", "connections", "bytes", "cpu_seconds", "encrypted_connections"]
+"""What a counter counts, from the server's start on: bytes in both directions; CPU time of its processes; transactions where
+statements are the operations, for when the server has lost count of these."""
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -29,6 +30,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     marks: tuple[str, ...]
     """What changes if the server starts again or somebody resets its counters."""
     counts: tuple[Count, ...]
+    lost: str = ""
+    """What changes if the server forgets operations that it has counted."""
     notes: tuple[str, ...] = ()
     """What else must be said of these counters, as sentences."""
 
@@ -82,3 +85,10 @@ NO_CPU = (
     "them there, ÷ operations per second)"
 )
 """The error for a server whose CPU time can't be read, with the reason."""
+TRANSACTIONS = (
+    "{}, so an operation is a transaction. Each of its statements is sent and answered, so encryption adds more than this; let "
+    "pg_stat_statements count them, or give --rate and --cpu of a statement"
+)
+"""What is said where statements are not counted, with the reason."""
+FORGOT = "pg_stat_statements was full and forgot statements between the reads"
+"""Such a reason."""

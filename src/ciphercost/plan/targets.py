@@ -40,9 +40,9 @@ def counting(url: str) -> CountsLoad:
     }
     scheme, mark, _ = url.partition("://")
     if not mark or scheme.lower() not in known:
-        shown = f"{scheme}://: " if mark and re.fullmatch(r"[\w+.-]+", scheme) else ""
+        shown = f"{scheme}://: " if mark and re.fullmatch(r"[\w+.-]+", scheme) else "no known scheme: "
         raise UsageError(
-            f"--url {shown}ciphercost reads the counters of servers whose URL begins with one of "
+            f"--url: {shown}ciphercost reads the counters of servers whose URL begins with one of "
             f"{', '.join(f'{each}://' for each in sorted(known))}"
         )
     return known[scheme.lower()]

@@ -33,7 +33,7 @@ def predict(
         return prediction.predict(result, _given_alone(given))
     url = as_url(url)
     engine = counting(url)
-    prediction.measured(result, engine.like, f"{engine.title}")
+    prediction.measured(result, engine.like, engine.called_when_read)
     reading = counters.read(
         url,
         seconds,

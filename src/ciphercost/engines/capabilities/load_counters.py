@@ -23,6 +23,8 @@ class Counted(msgspec.Struct, frozen=True):
     """Each without what this reader's own reads added to it."""
     marks: tuple[str, ...] = ()
     """What changes if the server starts again or its counters are reset."""
+    lost: str = ""
+    """What changes if it forgets operations that it has counted; `transactions` are then taken instead."""
     notes: tuple[str, ...] = ()
 
 
@@ -62,8 +64,15 @@ class CountsLoad(Capability):
     def counted_programs(self) -> Collection[str]:
         """Prefixes of the names of its processes."""
 
+    counted_title: str = ""
+    """What messages call it. Empty: the engine's title."""
     measured_as: Collection[str] = ()
     """Engines whose measured parts hold for it. Empty: itself alone."""
+
+    @property
+    def called_when_read(self) -> str:
+        """What messages call it."""
+        return self.counted_title or self.title
 
     @property
     def like(self) -> Collection[str]:

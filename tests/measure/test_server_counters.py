@@ -147,3 +147,21 @@ def test_a_server_whose_processes_are_not_seen_needs_cpu(counted: Counted, name:
         url = counted.url.replace(f"localhost:{rest.partition('/')[0]}", f"localhost:{relay.port}")
         with pytest.raises(UsageError, match=r"--cpu is needed: no process called .* listens on port"):
             derived(counted, url=url)
+
+
+def test_statements_that_the_server_forgot_are_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_server: RequireServer
+) -> None:
+    """pg_stat_statements keeps some hundred; each of these is another one."""
+    require_server("postgresql")
+    with counted_servers.postgresql(tmp_path, settings={"pg_stat_statements.max": "100"}) as counted:
+        monkeypatch.setenv("PGPASSWORD", "sparse")
+        columns = [f"{n} AS n{n}" for n in range(20)]
+        different = [
+            f"SELECT {', '.join(columns[: 1 + n // 20])} FROM mine.precious WHERE {' OR '.join(['id = 1'] * (1 + n % 20))}"
+            for n in range(400)
+        ]
+        found = derived(counted, lambda: counted.administrate(*different))
+    assert found.operation == "transaction"
+    assert found.load.rate * between(found) == pytest.approx(400, rel=0.02)
+    assert any("was full and forgot statements" in each for each in found.notes)
