@@ -42,6 +42,8 @@ def read(
 
     Raises UsageError if the server can't be reached, does not count, or may not be read.
     """
+    if len(url.split()) != 1:
+        raise UsageError("--url: name one server by one URL")
     counts = counting(url)
     engine = TakesUrl.of(counts)
     engine.check_url(url)
