@@ -69,11 +69,15 @@ class Counted(msgspec.Struct):
 
     def cpu(self) -> float:
         """CPU seconds of its processes, ended ones too."""
-        total = 0.0
-        for pid in tree(self.pid):
-            ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
-            total += cpu_clock_ns(pid) / 1e9 + sum(map(int, ended)) * TICK
-        return total
+        while True:
+            total = 0.0
+            try:
+                for pid in tree(self.pid):
+                    ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
+                    total += cpu_clock_ns(pid) / 1e9 + sum(map(int, ended)) * TICK
+            except OSError:
+                continue  # one has just ended, and its parent has its time now
+            return total
 
 
 @contextmanager
