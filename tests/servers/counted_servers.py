@@ -50,14 +50,17 @@ class Counted(msgspec.Struct):
     """What an administrator sends to reset the counters; empty: this server can't."""
     server: UserServer | None = None
 
-    def load(self, operations: int) -> AgentSlice:
-        """Do exactly so many operations over two connections."""
+    def load(self, operations: int, *, settled: bool = False) -> AgentSlice:
+        """Do exactly so many operations over two connections. `settled`: until the server has counted them all."""
+        before = set(tree(self.pid))
         with Agent() as agent:
             ask(agent, {"type": "program", "name": "test"})
             ask(agent, {"type": "transaction", "name": "t", "weight": 1})
             ask(agent, {"type": "statement", "transaction": "t", "sql": self.operation, "parameters": ""})
             agent.connect("load", self.fields | {"connections": 2})
             done = agent.slice("load", 60, discard=0, operations=operations)
+        # A backend reports its last counts before it ends.
+        wait_for("the load's processes to end", lambda: not settled or set(tree(self.pid)) <= before)
         assert (done.operations, done.errors) == (operations, 0), done.first_error
         return done
 

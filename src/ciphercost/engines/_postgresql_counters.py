@@ -20,6 +20,8 @@ FACTS = (
 )
 FLUSHES = 150000
 """From this version on a session can send its own counts at once, so that it is known which of them are in the next read."""
+REPORTED_SECONDS = 1.0
+"""A busy session reports its transactions once in this time (PGSTAT_MIN_INTERVAL); statements are counted at once."""
 BEGIN, END = "START TRANSACTION READ ONLY", "COMMIT"
 """Around each statement. A setting of the session would outlive it on a pooled connection."""
 OF_DATABASES = (
@@ -75,6 +77,7 @@ class PostgresqlCounters(CounterReader):
                 "and what else you know, without --url"
             )
         self.operation = "transaction"
+        self.spread = REPORTED_SECONDS
         self.notes = (server_counters.TRANSACTIONS.format(why),)
 
     def _no_statements(self, kind: str) -> str:

@@ -10,6 +10,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
+
+import msgspec
 
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.load_counters import CounterReader, CountsLoad
@@ -26,6 +29,8 @@ from ciphercost.plan.targets import counting
 from ciphercost.provision import counters_connection
 
 ARM = "counters"
+SAMPLES = 10
+"""Of a counter that sessions report from time to time."""
 
 
 def read(
@@ -102,7 +107,7 @@ def _twice(
         before = _snapshot(reader)
         sampler.refresh()
         sampler.begin()
-        wait(max(0.0, before.at + before.within + seconds - time.monotonic()))
+        wait(max(0.0, before.at + seconds - reader.spread / 2 - time.monotonic()))
         sampler.refresh()
         sampler.stop()
         after = _snapshot(reader)
@@ -127,6 +132,22 @@ def _twice(
 
 
 def _snapshot(reader: CounterReader) -> Snapshot:
+    """The counters at this moment, or their mean over `reader.spread` seconds."""
+    first = _one(reader)
+    found = [first]
+    for number in range(1, SAMPLES if reader.spread else 1):
+        time.sleep(max(0.0, first.at + reader.spread * number / SAMPLES - time.monotonic()))
+        found.append(_one(reader))
+    last = found[-1]
+    counts = tuple(
+        msgspec.structs.replace(each[-1], value=fmean(one.value for one in each))
+        for each in zip(*(one.counts for one in found), strict=True)
+    )
+    at, within = fmean(each.at for each in found), max(each.within for each in found)
+    return msgspec.structs.replace(last, at=at, within=within, counts=counts)
+
+
+def _one(reader: CounterReader) -> Snapshot:
     began = time.monotonic()
     found = reader.read()
     within = (time.monotonic() - began) / 2

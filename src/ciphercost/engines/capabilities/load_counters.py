@@ -37,6 +37,10 @@ class CounterReader(ABC):
     """Sentences about what could not be read, and why."""
     knows_cpu: bool = False
     """Whether the server counts the CPU time of all its work itself, so that nobody has to look into its processes."""
+    spread: float = 0.0
+    """Seconds within which every session has reported its counts once. A read is then the mean over this time, so that it does not matter
+    when each of them does.
+    """
     counts_cpu: bool = False
     """Whether the server counts the CPU time of its operations, which will do if its processes can't be seen."""
 
