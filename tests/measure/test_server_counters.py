@@ -142,6 +142,7 @@ def test_what_the_user_gives_counts(counted: Counted) -> None:
     assert (found.load.rate, found.load.cpu_us, found.load.bytes_per_operation) == (7, 9, 5)
     assert [each.source for each in found.sources[:5]] == ["--rate", "--cpu", "--response", "--connections", "--cores"]
     assert found.read == set()
+    assert (found.operation, found.notes) == ("", []), "the user says what an operation is"
 
 
 def test_a_server_whose_processes_are_not_seen_needs_cpu(counted: Counted, name: str) -> None:

@@ -26,6 +26,7 @@ class Derived(msgspec.Struct, frozen=True):
 
     load: Load
     operation: str
+    """As the server counts it; empty if the user gave the rate and the CPU time."""
     sources: list[Source]
     notes: list[str]
     read: frozenset[str]
@@ -40,21 +41,23 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
     reading, between = _without_losses(reading, _differences(reading))
     seconds = reading.after.at - reading.before.at
     counted, source = between["operations"]
-    notes = [*reading.notes, *reading.after.notes]
-    if counted <= 0 and (given.rate is None or given.cpu_us is None):
+    told = given.rate is not None and given.cpu_us is not None
+    # Who says how many operations there are, and what one takes, says what one is.
+    notes = [] if told else [*reading.notes, *reading.after.notes]
+    if counted <= 0 and not told:
         raise UsageError(
             f"{reading.server} did no {reading.operation} but our own in {seconds:.1f} s (rate 0/s), so there is no load to predict from: "
             "read it while it has its usual load, longer with --for 60s, or give --rate and --cpu"
         )
-    if 0 < counted < FEW:
+    if 0 < counted < FEW and not told:
         many = f"{number(counted)} {reading.operation}{'' if counted == 1 else 's'}"
         notes.append(f"only {many} in {seconds:.1f} s, so what was read is rough; --for 60s reads longer")
     unsure = reading.before.within + reading.after.within
-    if unsure > UNSURE * seconds:
+    if unsure > UNSURE * seconds and given.rate is None:
         notes.append(
             f"the server answered slowly, so the rate may be {100 * unsure / seconds:.0f} % off; --for 60s reads longer"
         )
-    if encrypted := round(between.get("encrypted_connections", (0.0, ""))[0]):
+    if encrypted := round(between.get("encrypted_connections", (0.0, ""))[0] if given.cpu_us is None else 0.0):
         of = round(between["connections"][0])
         notes.append(
             f"{encrypted} of {of} new connections were encrypted already, so the CPU time that was read contains encryption"
@@ -90,7 +93,7 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
     )
     sources = [Source(name, *found[name]) for name in OPTIONS if name in found]
     sources.append(Source("seconds", seconds, f"between the two reads of {reading.server}"))
-    return Derived(load, reading.operation, sources, notes, read)
+    return Derived(load, "" if told else reading.operation, sources, notes, read)
 
 
 def _without_losses(reading: Reading, between: dict[Figure, Grown]) -> tuple[Reading, dict[Figure, Grown]]:

@@ -62,6 +62,8 @@ class Prediction(msgspec.Struct, frozen=True, omit_defaults=True):
     run: str = ""
     notes: list[str] = []
     operation: str = ""
-    """What the server counts as an operation, if its counters were read: statement, transaction, request or command."""
+    """What the server counts as an operation, if its counters were read: statement, transaction, request or command. Empty
+    also if the rate and the CPU time of an operation were given.
+    """
     sources: list[Source] = []
     """Where the load comes from, if the server's counters were read."""

@@ -48,7 +48,7 @@ def page(found: Sequence[Prediction]) -> str:
 
 def _sources(of: Prediction) -> Iterator[str]:
     """The load, and where each figure of it comes from."""
-    yield f"your server's load; an operation is a {of.operation}:"
+    yield f"your server's load{f'; an operation is a {of.operation}' if of.operation else ''}:"
     for each in of.sources:
         yield f"- {FIGURES[each.figure].format(_figure(each))}: {each.source}"
 
