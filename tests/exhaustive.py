@@ -279,6 +279,7 @@ RULES = [
         r"test_real_conditions::test_every_server_is_reached",
         instead="test_real_conditions::test_a_cell_over_a_slow_link_says_what_its_bytes_predict",
     ),
+    *rules(COMBINATION, r"test_server_counters::test_.*\[(mariadb|redis)\]"),
     *rules(REPETITION, r"test_profile::test_intervals_cover_the_truth\[full"),
     *rules(
         REPETITION,

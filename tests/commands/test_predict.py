@@ -12,6 +12,7 @@ import records
 from ciphercost import commands
 from ciphercost.model.errors import UsageError
 
+HERE = ("--url", "postgresql://me@localhost:1/shop")
 LOAD = ("--rate", "2000/s", "--cpu", "0.3ms")
 
 
@@ -60,6 +61,36 @@ def test_it_answers_in_words_and_as_data(record: str) -> None:
         ((*LOAD, "--price", "4"), "--price: '4' is not a price"),
         ((*LOAD, "--format", "pdf"), "unknown format 'pdf': terminal or json"),
         (("--rate", "10000/s", "--cpu", "2ms", "--cores", "2"), "keeps 20 cores busy, and --cores is 2"),
+        (("--cpu", "300us"), r"^--rate is missing; give .* or --url postgresql://USER@HOST/DATABASE to read it"),
+        ((), "^--rate and --cpu are missing; give "),
+        ((*LOAD, "--for", "3s"), "--for 3s has no effect without --url; remove it"),
+        ((*LOAD, "--ca", "ca.pem"), "--ca ca.pem has no effect without --url; remove it"),
+        ((*HERE, "--for", "0.2s"), "--for 0.2s: must be from 1 s to 1 h"),
+        ((*HERE, "--for", "2h"), "--for 2h: must be from 1 s to 1 h"),
+        ((*HERE, "--for", "soon"), "--for: 'soon' is not a duration"),
+        (
+            ("--url", "oracle://me@prod/shop"),
+            "--url: oracle://: ciphercost reads the counters of .* mysql://, postgres://",
+        ),
+        (
+            ("--url", "firebird://me@prod/shop"),
+            "--url: firebird://: ciphercost reads the counters of .* rediss://, valkey://",
+        ),
+        (
+            ("--url", "prod:5432"),
+            "--url: no known scheme: ciphercost reads the counters of servers whose URL begins with one of ",
+        ),
+        (
+            ("--url", "mysql://me@prod/"),
+            "--url names MySQL, and run .* measured postgresql: .*`ciphercost run mysql:tls --split`",
+        ),
+        (
+            ("--url", "http://prod/nginx_status"),
+            "--url names nginx, and run .* measured postgresql: .*`ciphercost run nginx:tls",
+        ),
+        (("--url", "postgresql://me:word@prod/shop"), "--url holds a password"),
+        (("--url", "postgresql://me@a,b/shop"), "--url names 2 servers"),
+        (("--url", "postgresql://me@prod/shop?sslmood=off"), "unknown parameter 'sslmood'"),
     ],
 )
 def test_what_makes_no_sense_is_one_clear_line(record: str, argv: tuple[str, ...], words: str) -> None:

@@ -307,6 +307,9 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     def version_in(self, bindir: Path) -> str:
         return version_of(bindir)
 
+    def running(self, url: str) -> Server:
+        return RunningServer(url)
+
     def connection_string(self, url: str) -> ConnectionString:
         return connection_string.read(url)
 
@@ -396,7 +399,7 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         """
         installation, directory = request.installation, request.directory
         if installation.source == "running":
-            return RunningServer(installation.location)
+            return self.running(installation.location)
         bindir = Path(installation.location)
         given, env, address = apart(request.settings)
         _check_names(bindir, given)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Server, StartRequest, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
+from ciphercost.engines._postgresql_counters import PostgresqlCounters
+from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
@@ -85,6 +87,8 @@ DECIDED = (
 
 PROGRAMS = ("postgres", "edb-postgres")
 """Names of the server program; the second is EDB's."""
+SERVERS = (*PROGRAMS, "postmaster")
+"""What the processes of a running server are called."""
 PAGE = 8192
 LEAST_BUFFERS = 2 << 20
 """Bytes. The server itself accepts 128 kB, but then a few dozen connections find every page in use by another."""
@@ -194,7 +198,7 @@ class RunningServer(_network.RunningServer):
     driver = "postgres"
 
     def __init__(self, url: str) -> None:
-        super().__init__(libpq.read(url), (*PROGRAMS, "postmaster"))
+        super().__init__(libpq.read(url), SERVERS)
 
     def password(self) -> Secret | None:
         return password_for(self.host, self.port, self.database, self.user, self.asked.passfile)
@@ -259,7 +263,9 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
+class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad):
+    counter_reader = PostgresqlCounters
+    counted_programs = SERVERS
     kept_settings = KEPT
     decided_settings = DECIDED
     absent = "contains no 'postgres' and 'initdb' that run on this machine"
@@ -287,11 +293,14 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     def version_in(self, bindir: Path) -> str:
         return version_of(bindir)
 
+    def running(self, url: str) -> Server:
+        return RunningServer(url)
+
     def connection_string(self, url: str) -> ConnectionString:
         return libpq.read(url)
 
     def offers_tls(self, address: str, port: int) -> bool:
-        with socket.create_connection((address, port), timeout=deadlines.check()) as connection:
+        with socket.create_connection((address, port), timeout=deadlines.login()) as connection:
             connection.sendall(struct.pack("!II", 8, SSL_REQUEST))
             return connection.recv(1) == b"S"
 
@@ -384,7 +393,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         """`settings`: names of version 18, translated for earlier versions; `env:NAME` sets an environment variable."""
         installation, directory = request.installation, request.directory
         if installation.source == "running":
-            return RunningServer(installation.location)
+            return self.running(installation.location)
         given, env, address = apart(request.settings)
         given = {name: value for name, value in given.items() if not name.startswith("initdb:")}
         chosen = options(installation.version, SETTINGS | given | {"listen_addresses": address})

@@ -14,6 +14,8 @@ from ciphercost.engines._network import YOURS
 from ciphercost.engines._web import advice
 from ciphercost.engines._web.answer import Answer, request_ok
 from ciphercost.engines._web.family import http_fields
+from ciphercost.engines._web.stub_status import StubStatus
+from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
@@ -144,7 +146,11 @@ def _fields(of: Address, address: str) -> Changes:
     return {"host": address, "port": of.port, "authority": of.authority, "path": of.path}
 
 
-class Url(HasTls, TakesUrl):
+class Url(HasTls, TakesUrl, CountsLoad):
+    counter_reader = StubStatus
+    counted_programs = ("nginx",)
+    counted_title = "nginx"
+    measured_as = ("nginx", "url")
     name = "url"
     title = "web server"
     driver = "http"
@@ -199,7 +205,10 @@ class Url(HasTls, TakesUrl):
         """Nothing to create."""
 
     def start(self, request: StartRequest) -> Server:
-        return PairedServer(request.installation.location)
+        return self.running(request.installation.location)
+
+    def running(self, url: str) -> Server:
+        return PairedServer(url)
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Return nothing: the server's TLS is configured already."""

@@ -13,6 +13,8 @@ from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._running_store import RunningStore, TakesStoreUrl
+from ciphercost.engines._store_counters import StoreCounters
+from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
@@ -45,7 +47,10 @@ RUNNING = ("valkey-", "redis-")
 """What the processes of a running server are called; each of the two also serves as the other."""
 
 
-class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings):
+class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings, CountsLoad):
+    counter_reader = StoreCounters
+    counted_programs = RUNNING
+    measured_as = ("valkey", "redis")
     name = "valkey"
     title = "Valkey"
     driver = "resp"
@@ -111,8 +116,11 @@ class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings):
 
     def start(self, request: StartRequest) -> Server:
         if request.installation.source == "running":
-            return RunningStore(self.name, request.installation.location, RUNNING)
+            return self.running(request.installation.location)
         return super().start(request)
+
+    def running(self, url: str) -> Server:
+        return RunningStore(self.name, url, RUNNING)
 
     def echo(self, text: str) -> str:
         """Return a command that no server has: the refusal repeats its name, and no user needs a right for that."""

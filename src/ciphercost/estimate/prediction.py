@@ -10,31 +10,49 @@ CPU seconds per operation. Without parts, what one workload's operation has more
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ciphercost.estimate import parts, plausible
 from ciphercost.estimate.notation import number
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import Load, Prediction
 from ciphercost.model.result import Cell, Part, Parts, Result
+from ciphercost.model.server_counters import OPTIONS
 
 BEYOND = 2.0
 """Times the most bytes per operation that were measured, from which the model is stretched."""
 HOW = "measure the parts with `ciphercost quick`, or `ciphercost run ENGINE:tls --split`"
 
 
-def predict(result: Result, load: Load) -> list[Prediction]:
-    """A prediction for each mechanism of the run that can be predicted. Raises UsageError if there is none, or if the load can't be."""
+def measured(result: Result, like: Collection[str], server: str) -> None:
+    """Check that the run measured a server like this one. `like`: names of such engines. Raises UsageError. Pure."""
+    known = dict.fromkeys(cell.engine for cell in result.cells)
+    if not set(known) & set(like):
+        raise UsageError(
+            f"--url names {server}, and run {result.id} measured {', '.join(known) or 'nothing'}: what encryption adds differs; measure it "
+            f"with `ciphercost run {next(iter(like))}:tls --split`"
+        )
+
+
+def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Collection[str] = ()) -> list[Prediction]:
+    """A prediction for each mechanism of the run that can be predicted. Raises UsageError if there is none, or if the load can't be.
+
+    `like`: engines to predict for; empty: all of the run. `read`: fields of the load that come from a server's counters. A run
+    that did not measure their parts leaves them out, and refuses only what a user gave.
+    """
     if load.cores is not None and load.rate * load.cpu_us / 1e6 > load.cores:
         raise UsageError(
             f"--rate {number(load.rate)}/s with --cpu {number(load.cpu_us)}us keeps {number(load.rate * load.cpu_us / 1e6)} cores busy, "
             f"and --cores is {number(load.cores)}; give the CPU time of one operation, and the cores of all servers that share this rate"
         )
-    found = [_by_parts(each, result, load) for each in result.parts if each.end == "server"]
+    wanted = like or {cell.engine for cell in result.cells}
+    split = [each for each in result.parts if each.end == "server" and each.engine in wanted]
+    found = [_by_parts(each, result, load, read) for each in split]
     fitted = {number for each in result.parts for number in each.cells}
-    alone = [cell for number, cell in enumerate(result.cells) if number not in fitted and _has_cost(cell)]
+    others = [cell for number, cell in enumerate(result.cells) if number not in fitted and cell.engine in wanted]
+    alone = list(filter(_has_cost, others))
     refused = [
-        name for name, given in (("--response", load.bytes_per_operation), ("--connections", load.connections)) if given
+        OPTIONS[name] for name in ("bytes_per_operation", "connections") if getattr(load, name) and name not in read
     ]
     if not found and not alone:
         raise UsageError(f"run {result.id} has no CPU time that encryption adds at a server; {HOW}")
@@ -53,7 +71,7 @@ def _has_cost(cell: Cell) -> bool:
     return known and cell.status == "ok" and not plausible.is_no_cost(cell) and cell.mechanism != "none"
 
 
-def _by_parts(of: Parts, result: Result, load: Load) -> Prediction:
+def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> Prediction:
     wires = [result.cells[number].arms["plain"]["wire_bytes_per_op"] for number in of.cells]
     notes = []
     sent = load.bytes_per_operation
@@ -66,7 +84,7 @@ def _by_parts(of: Parts, result: Result, load: Load) -> Prediction:
         notes.append(
             f"no operation with more than {number(max(wires))} bytes was measured, so the part of the bytes is a guess"
         )
-    if not load.connections:
+    if not load.connections and "connections" not in read:
         notes.append("connections are taken to stay open; --connections changes that")
     if of.worst > parts.DOUBTFUL:
         notes.append(

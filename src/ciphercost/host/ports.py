@@ -44,8 +44,17 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if inodes else []:  # noqa: PTH208 - a hot place
         with contextlib.suppress(OSError):
             if _command(pid).startswith(programs) and inodes & _open_sockets(pid):
-                return pid
+                return _first(pid, inodes, programs)
     return 0
+
+
+def _first(pid: int, inodes: set[str], programs: tuple[str, ...]) -> int:
+    """The process from which this one has its listening socket: workers inherit it, and their numbers may be lower."""
+    with contextlib.suppress(OSError, ValueError):
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        if parent > 1 and _command(parent).startswith(programs) and inodes & _open_sockets(parent):
+            return _first(parent, inodes, programs)
+    return pid
 
 
 class PortOwner(msgspec.Struct, frozen=True):

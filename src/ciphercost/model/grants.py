@@ -26,6 +26,7 @@ PROVE = Grant(
     "",
     "needs only the login: every session may query its own encryption",
 )
+PREDICT = "predict --url (reads counters)"
 MYSQL = (
     PROVE._replace(
         without=f"{PROVE.without}. The server refuses a login to a database in which the user has no right: "
@@ -36,6 +37,12 @@ MYSQL = (
         f"GRANT {', '.join(MYSQL_RIGHTS)} ON `ciphercost\\_%`.* TO '{{user}}'@'%'",
         "ciphercost can't create, fill or drop its database ciphercost_<run>, so it measures no workload that has tables; "
         "--sql needs only the rights of its statements, such as SELECT on your tables; --workload connect needs none",
+    ),
+    Grant(
+        PREDICT,
+        "",
+        "needs only the login: SHOW GLOBAL STATUS is for everybody. Only for a MySQL server on another machine that counts CPU time "
+        "(consumer events_statements_cpu), SELECT on performance_schema.* replaces --cpu",
     ),
 )
 KEY_VALUE = (
@@ -48,6 +55,11 @@ KEY_VALUE = (
         "ACL SETUSER {user} on >PASSWORD ~KEYS:* +get",
         "the server refuses the commands (NOPERM), and ciphercost measures nothing; --workload connect needs +ping alone. ciphercost makes "
         "no keys on your server, so no other workload runs there",
+    ),
+    Grant(
+        PREDICT,
+        "ACL SETUSER {user} on >PASSWORD +info",
+        "the server refuses INFO (NOPERM), and ciphercost reads nothing; --rate and --cpu need no server",
     ),
 )
 GRANTS: dict[str, tuple[Grant, ...]] = {
@@ -63,6 +75,12 @@ GRANTS: dict[str, tuple[Grant, ...]] = {
             "optional: pgcrypto-… and pgp-sym, once in that database",
             "CREATE EXTENSION pgcrypto SCHEMA public",
             "ciphercost refuses these mechanisms; all others work",
+        ),
+        Grant(
+            PREDICT,
+            "",
+            "needs only the login: pg_stat_database and, once CREATE EXTENSION pg_stat_statements ran in that database, pg_stat_statements "
+            "show their counts to everybody. With the role pg_read_all_stats, ciphercost also sees how many sessions are encrypted already",
         ),
     ),
     "mysql": MYSQL,
@@ -111,7 +129,7 @@ def markdown() -> str:
     lines = [
         "# Rights that ciphercost needs on your server",
         "",
-        "`ciphercost run`, `calibrate`, `clean` and `prove` need these rights on the server of `--url`. Replace USER and DATABASE.",
+        "`ciphercost run`, `calibrate`, `clean`, `prove` and `predict` need these rights on the server of `--url`. Replace USER and DATABASE.",
         "`ciphercost list grants` prints the same list, and errors print the statement with your own names. Revoke the right",
         "after the run.",
         "",

@@ -22,6 +22,16 @@ class Load(msgspec.Struct, frozen=True):
     """CPUs of all its servers together. None: unknown."""
 
 
+class Source(msgspec.Struct, frozen=True):
+    """Where a figure of the load comes from."""
+
+    figure: str
+    """A field of `Load`; `seconds`: how far apart the counters were read."""
+    value: float
+    source: str
+    """The server's name for its counter, /proc, or the option that gave the figure."""
+
+
 class Prediction(msgspec.Struct, frozen=True, omit_defaults=True):
     """What encryption adds to a load on a server, with 95 % intervals."""
 
@@ -51,3 +61,9 @@ class Prediction(msgspec.Struct, frozen=True, omit_defaults=True):
     """The CPU on which the parts were measured."""
     run: str = ""
     notes: list[str] = []
+    operation: str = ""
+    """What the server counts as an operation, if its counters were read: statement, transaction, request or command. Empty
+    also if the rate and the CPU time of an operation were given.
+    """
+    sources: list[Source] = []
+    """Where the load comes from, if the server's counters were read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.url import split
@@ -27,6 +28,24 @@ def target_of_url(url: str) -> str:
     if scheme not in known:
         raise UsageError(f"{scheme}://: no engine has this URL scheme; {nearest(scheme, known)}")
     return known[scheme]
+
+
+def counting(url: str) -> CountsLoad:
+    """The engine of a URL's scheme whose counters can be read. Raises UsageError that lists the schemes."""
+    known = {
+        scheme: each
+        for each in map(engines.get, engines.names())
+        if isinstance(each, TakesUrl) and isinstance(each, CountsLoad)
+        for scheme in each.schemes
+    }
+    scheme, mark, _ = url.partition("://")
+    if not mark or scheme.lower() not in known:
+        shown = f"{scheme}://: " if mark and re.fullmatch(r"[\w+.-]+", scheme) else "no known scheme: "
+        raise UsageError(
+            f"--url: {shown}ciphercost reads the counters of servers whose URL begins with one of "
+            f"{', '.join(f'{each}://' for each in sorted(known))}"
+        )
+    return known[scheme.lower()]
 
 
 def two_addresses(url: str) -> bool:

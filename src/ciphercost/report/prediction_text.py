@@ -8,13 +8,23 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ciphercost.estimate.notation import number
-from ciphercost.model.prediction import Prediction
+from ciphercost.model.prediction import Prediction, Source
 from ciphercost.model.printable import printable
 from ciphercost.model.result import Part, Price
 from ciphercost.report import money
 from ciphercost.report.capacity import SERVERS
 from ciphercost.report.layout import wrap
 from ciphercost.report.words import figure_text
+
+FIGURES = {
+    "rate": "{} operations/s",
+    "cpu_us": "{} µs of CPU time per operation",
+    "bytes_per_operation": "{} per operation",
+    "connections": "{} new connections/s",
+    "cores": "{} cores",
+    "seconds": "{} s",
+}
+"""Words for `Source.figure`."""
 
 
 def at_price(of: Prediction, price: Price | None) -> Prediction:
@@ -29,10 +39,22 @@ def at_price(of: Prediction, price: Price | None) -> Prediction:
 
 
 def page(found: Sequence[Prediction]) -> str:
-    """All predictions, one below the other."""
-    return printable(
-        "\n\n".join("\n".join(line for text in _lines(each) for line in wrap(text, "", "  ")) for each in found)
-    )
+    """All predictions, one below the other, and where their load comes from."""
+    each = [list(_lines(each)) for each in found]
+    if found and found[0].sources:
+        each.append(list(_sources(found[0])))
+    return printable("\n\n".join("\n".join(line for text in of for line in wrap(text, "", "  ")) for of in each))
+
+
+def _sources(of: Prediction) -> Iterator[str]:
+    """The load, and where each figure of it comes from."""
+    yield f"your server's load{f'; an operation is a {of.operation}' if of.operation else ''}:"
+    for each in of.sources:
+        yield f"- {FIGURES[each.figure].format(_figure(each))}: {each.source}"
+
+
+def _figure(of: Source) -> str:
+    return figure_text.size(of.value) if of.figure == "bytes_per_operation" else number(of.value)
 
 
 def _lines(of: Prediction) -> Iterator[str]:

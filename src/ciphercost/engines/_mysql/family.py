@@ -7,18 +7,20 @@ import re
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql import spills
+from ciphercost.engines._mysql.counters import MysqlCounters
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.io_counters import CountsIo
+from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
@@ -157,9 +159,10 @@ def answers(address: str, port: int) -> bool:
     return bool(reported.version)
 
 
-class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, CountsIo, Payload):
+class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, CountsIo, Payload, CountsLoad):
     """An engine of this family. A subclass names its programs, packages and SQL."""
 
+    counter_reader = MysqlCounters
     kept_settings = KEPT
     decided_settings = DECIDED
     setting_example = "innodb_buffer_pool_size=1G"
@@ -210,6 +213,10 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     @abstractmethod
     def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
         """Return the settings that offer exactly these cipher suites."""
+
+    @property
+    def counted_programs(self) -> Collection[str]:
+        return self.programs
 
     # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,7 +273,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     def start(self, request: StartRequest) -> Server:
         installation, directory = request.installation, request.directory
         if installation.source == "running":
-            return RunningServer(self.name, installation.location, self.programs)
+            return self.running(installation.location)
         given, env, address = apart(request.settings)
         base = self.base_command(installation, directory, address)
         started = launch(
@@ -283,13 +290,16 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
         )
         return FamilyServer(started, directory)
 
+    def running(self, url: str) -> Server:
+        return RunningServer(self.name, url, self.programs)
+
     def connection_string(self, url: str) -> ConnectionString:
         return mysql.read(url, self.name)
 
     def offers_tls(self, address: str, port: int) -> bool:
         reported = greeting(address, port)
         if not reported.version:
-            socket.create_connection((address, port), timeout=deadlines.check()).close()  # says why nothing answers
+            socket.create_connection((address, port), timeout=deadlines.login()).close()  # says why nothing answers
             raise OSError(reported.refusal or "no MySQL or MariaDB server answers there")
         return reported.tls
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
@@ -37,6 +38,10 @@ class TakesUrl(Capability):
     @classmethod
     def refusal(cls, engine: Engine) -> str:
         return f"{engine.name} {engine.no_url or cls.missing}"
+
+    @abstractmethod
+    def running(self, url: str) -> Server:
+        """Return your server at this URL. Raises UsageError, RunError."""
 
     def check_url(self, url: str) -> None:
         """Refuse an unusable URL before anything is recorded. Raises UsageError, which never repeats a password."""

@@ -1,0 +1,191 @@
+"""A load derived from two snapshots of a server's counters is what happened between them, or is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ciphercost.estimate.server_load import FEW, derive
+from ciphercost.model.errors import UsageError
+from ciphercost.model.server_counters import OPTIONS, Busy, Count, Figure, GivenLoad, Reading, Snapshot
+
+START: dict[Figure, float] = {"operations": 1e9, "connections": 5e5, "bytes": 7e12, "cpu_seconds": 12345.0}
+"""Counters of a server that has run for long."""
+
+
+def snapshot(
+    at: float, more: dict[Figure, float], *, within: float = 1e-3, marks: tuple[str, ...] = ("up",)
+) -> Snapshot:
+    counts = tuple(Count(figure, START[figure] + value, f"{figure} in STATUS") for figure, value in more.items())
+    return Snapshot(at, within, marks, counts)
+
+
+def reading(
+    operations: float = 20_000,
+    seconds: float = 10.0,
+    *,
+    connections: float = 100,
+    sent: float = 8e7,
+    cpu: float = 6.0,
+    busy: float | None = None,
+    cores: int | None = 4,
+) -> Reading:
+    done: dict[Figure, float] = {
+        "operations": operations, "connections": connections, "bytes": sent, "cpu_seconds": cpu
+    }  # fmt: skip
+    return Reading(
+        "Some DB at db:1",
+        "statement",
+        snapshot(50.0, dict.fromkeys(done, 0.0)),
+        snapshot(50.0 + seconds, done),
+        busy=None if busy is None else Busy(busy, "/proc: process 7"),
+        cores=cores,
+    )
+
+
+@given(
+    st.integers(1, 10**8),
+    st.floats(1, 3600),
+    st.integers(0, 10**6),
+    st.floats(0, 1e12),
+    st.floats(1e-6, 1e5),
+    st.booleans(),
+)
+def test_the_load_is_what_happened_between_the_reads(
+    operations: int, seconds: float, connections: int, sent: float, cpu: float, by_processes: bool
+) -> None:
+    found = derive(
+        reading(
+            operations,
+            seconds,
+            connections=connections,
+            sent=sent,
+            cpu=cpu,
+            busy=cpu / seconds if by_processes else None,
+            cores=None,
+        ),
+        GivenLoad(),
+    )
+    load = found.load
+    # What a counter of that size can hold.
+    assert load.rate * seconds == pytest.approx(operations, rel=1e-6)
+    assert load.connections * seconds == pytest.approx(connections, rel=1e-6, abs=1e-6)
+    assert (load.bytes_per_operation or 0.0) * operations == pytest.approx(sent, rel=1e-6, abs=0.01)
+    assert load.cpu_us * operations / 1e6 == pytest.approx(cpu, rel=1e-6, abs=1e-9)
+    assert {each.figure: each.value for each in found.sources if each.figure != "seconds"} == {
+        name: getattr(load, name) for name in OPTIONS if name != "cores"
+    }
+    assert any("rough" in each for each in found.notes) == (operations < FEW)
+    cpu_source = next(each.source for each in found.sources if each.figure == "cpu_us")
+    assert cpu_source.startswith("/proc" if by_processes else "cpu_seconds in STATUS")
+
+
+@given(st.sets(st.sampled_from(sorted(OPTIONS))), st.floats(0.1, 1e5))
+def test_what_is_given_overrides_what_was_read_and_the_sources_say_so(names: set[str], value: float) -> None:
+    given_load = msgspec.structs.replace(GivenLoad(), **dict.fromkeys(names, value))
+    found = derive(reading(), given_load)
+    without = derive(reading(), GivenLoad())
+    for source in found.sources:
+        if source.figure in names:
+            assert (source.value, source.source) == (value, OPTIONS[source.figure])
+        else:
+            assert source in without.sources
+    assert found.read == OPTIONS.keys() - names
+    assert all(getattr(found.load, name) == value for name in names)
+
+
+@given(st.sampled_from(sorted(START)), st.floats(1, 1e6))
+def test_a_counter_that_fell_was_reset(figure: Figure, fall: float) -> None:
+    made = reading()
+    counts = tuple(
+        msgspec.structs.replace(each, value=START[figure] - fall) if each.figure == figure else each
+        for each in made.after.counts
+    )
+    made = msgspec.structs.replace(made, after=msgspec.structs.replace(made.after, counts=counts))
+    with pytest.raises(
+        UsageError,
+        match=rf"^the counters of Some DB at db:1 were reset .*\({figure} in STATUS fell\); read them once more",
+    ):
+        derive(made, GivenLoad())
+
+
+def test_a_server_that_was_started_again_is_refused_even_if_its_counters_have_grown() -> None:
+    made = reading()
+    made = msgspec.structs.replace(made, after=msgspec.structs.replace(made.after, marks=("up again",)))
+    with pytest.raises(UsageError, match="were reset between the two reads, or the server was started again; read"):
+        derive(made, GivenLoad())
+
+
+@given(st.floats(0, 0.5))
+def test_no_operation_is_no_load(rounded: float) -> None:
+    with pytest.raises(UsageError, match=r"did no statement but our own in 10\.0 s \(rate 0/s\)"):
+        derive(reading(-rounded), GivenLoad(cpu_us=3.0))
+    both = derive(reading(0.0), GivenLoad(rate=5.0, cpu_us=3.0))
+    assert (both.load.rate, both.load.cpu_us, both.load.bytes_per_operation) == (5.0, 3.0, None)
+
+
+def test_without_cpu_time_it_is_asked_for() -> None:
+    made = reading()
+    counts = tuple(each for each in made.after.counts if each.figure != "cpu_seconds")
+    made = msgspec.structs.replace(
+        made,
+        after=msgspec.structs.replace(made.after, counts=counts),
+        no_cpu="the server is on another machine (10.0.0.1)",
+    )
+    with pytest.raises(
+        UsageError, match=r"--cpu is needed: the server is on another machine \(10\.0\.0\.1\); give .* --cpu 300us"
+    ):
+        derive(made, GivenLoad())
+    assert derive(made, GivenLoad(cpu_us=8.0)).load.cpu_us == 8.0
+    with pytest.raises(UsageError, match="took no CPU time"):
+        derive(reading(busy=0.0), GivenLoad())
+
+
+@given(st.floats(0.0, 0.1))
+def test_ticks_that_exceed_the_cores_by_a_little_are_rounded(excess: float) -> None:
+    found = derive(reading(busy=4 * (1 + excess)), GivenLoad()).load
+    assume(abs(excess - 0.02) > 1e-6)
+    busy = found.rate * found.cpu_us / 1e6
+    assert busy == pytest.approx(4.0 if excess < 0.02 else 4 * (1 + excess))
+
+
+def test_a_slow_answer_and_connections_that_are_encrypted_already_are_said() -> None:
+    made = reading()
+    made = msgspec.structs.replace(
+        made,
+        before=msgspec.structs.replace(
+            made.before, within=0.4, counts=(*made.before.counts, Count("encrypted_connections", 3, "Ssl"))
+        ),
+        after=msgspec.structs.replace(
+            made.after, counts=(*made.after.counts, Count("encrypted_connections", 43, "Ssl")), notes=("one more",)
+        ),
+    )
+    notes = derive(made, GivenLoad()).notes
+    assert "one more" in notes
+    assert any("answered slowly, so the rate may be 4 % off" in each for each in notes)
+    assert any("40 of 100 new connections were encrypted already" in each for each in notes)
+
+
+def test_operations_that_the_server_forgot_are_replaced_by_transactions() -> None:
+    made = reading(-3_000.0)
+    before = (*made.before.counts, Count("transactions", 500.0, "transactions in STATUS"))
+    after = (*made.after.counts, Count("transactions", 8_500.0, "transactions in STATUS"))
+    made = msgspec.structs.replace(
+        made,
+        before=msgspec.structs.replace(made.before, counts=before, lost="4"),
+        after=msgspec.structs.replace(made.after, counts=after, lost="9"),
+    )
+    found = derive(made, GivenLoad())
+    assert (found.load.rate, found.operation) == (800.0, "transaction")
+    assert found.load.cpu_us == pytest.approx(6.0 / 8_000 * 1e6)
+    assert any(
+        "was full and forgot statements between the reads, so an operation is a transaction" in each
+        for each in found.notes
+    )
+    alone = msgspec.structs.replace(made, after=msgspec.structs.replace(made.after, counts=after[:-1]))
+    with pytest.raises(
+        UsageError, match="forgot statements between the reads, and its transactions are not counted either"
+    ):
+        derive(alone, GivenLoad())

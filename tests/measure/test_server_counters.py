@@ -1,0 +1,174 @@
+"""The counters of servers like a user's own, under a load of known size: what is read is right, and reading changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import counted_servers
+from ciphercost.estimate import server_load as estimate
+from ciphercost.estimate.server_load import Derived
+from ciphercost.host.relay import Relay
+from ciphercost.measure import server_load
+from ciphercost.model.errors import UsageError
+from ciphercost.model.server_counters import GivenLoad
+from ciphercost.model.slices import AgentSlice
+from conftest import RequireServer
+from counted_servers import READS, Counted
+from processes import wait_for
+
+OPERATIONS = 3000
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[Counted]]] = {
+    "postgresql": counted_servers.postgresql,
+    "postgresql without pg_stat_statements": partial(counted_servers.postgresql, statements=False),
+    "mysql": counted_servers.mysql,
+    "mariadb": partial(counted_servers.mysql, name="mariadb"),
+    "valkey": counted_servers.valkey,
+    "redis": partial(counted_servers.valkey, name="redis"),
+    "nginx": counted_servers.nginx,
+}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def counted(name: str, tmp_path_factory: pytest.TempPathFactory, require_server: RequireServer) -> Iterator[Counted]:
+    require_server(name.partition(" ")[0])
+    with SERVERS[name](tmp_path_factory.mktemp("server")) as found, pytest.MonkeyPatch.context() as patch:
+        for variable, value in found.environment.items():
+            patch.setenv(variable, value)
+        yield found
+
+
+def derived(
+    counted: Counted, wait: Callable[[], object] = lambda: None, given: GivenLoad | None = None, url: str = ""
+) -> Derived:
+    """What is read if this happens between the two reads."""
+    reading = server_load.read(url or counted.url, 60, ca=counted.ca if not url else "", wait=lambda _: wait())
+    return estimate.derive(reading, given or GivenLoad())
+
+
+def between(found: Derived) -> float:
+    """Seconds between the reads."""
+    (seconds,) = (each.value for each in found.sources if each.figure == "seconds")
+    return seconds
+
+
+def test_what_is_read_is_what_was_done(counted: Counted, name: str) -> None:
+    done: list[AgentSlice] = []
+    busy: list[float] = []
+
+    def work() -> None:
+        spent, began = counted.cpu(), time.monotonic()
+        done.append(counted.load(OPERATIONS, settled=True))
+        busy.append((counted.cpu() - spent) / (time.monotonic() - began))
+
+    found = derived(counted, work)
+    load, seconds = found.load, between(found)
+    assert load.rate == pytest.approx(OPERATIONS / seconds, rel=0.02)
+    assert found.operation == {
+        "postgresql": "statement",
+        "mysql": "statement",
+        "mariadb": "statement",
+        "nginx": "request",
+    }.get(name, "transaction" if "without" in name else "command")
+    assert load.connections * seconds == pytest.approx(2, abs=0.01), "those of the load, none of ours"
+    assert load.cpu_us * load.rate / 1e6 == pytest.approx(busy[0], rel=0.3, abs=0.1)
+    assert load.cpu_us > 1
+    if load.bytes_per_operation is not None:
+        crossed = (done[0].bytes_sent + done[0].bytes_received) / OPERATIONS
+        assert load.bytes_per_operation == pytest.approx(crossed, rel=0.02)
+    assert (load.bytes_per_operation is None) == (name.startswith(("postgresql", "nginx")))
+    assert {each.figure for each in found.sources} >= {"rate", "cpu_us", "connections", "seconds", "cores"}
+    assert any("is a transaction" in each for each in found.notes) == ("without" in name)
+
+
+def test_nothing_but_reading_was_asked(counted: Counted, name: str) -> None:
+    given = GivenLoad(rate=1.0, cpu_us=1.0)
+    with counted.log() as sent_by_then:
+        derived(counted, given=given)
+    sent = sent_by_then()
+    assert len(sent) >= 2
+    if name in ("valkey", "redis"):
+        assert {each.lower() for each in sent} <= {"hello", "info", "quit", "echo"}, sent  # `echo` ends the log
+    elif name == "nginx":
+        assert all(each.startswith("GET /nginx_status ") for each in sent), sent
+    else:
+        assert all(each.startswith(READS) for each in sent), sent
+        assert any("READ ONLY" in each for each in sent)
+
+
+def test_a_server_without_load_is_one_clear_line(counted: Counted) -> None:
+    refusals: list[str] = []
+
+    def refused() -> bool:
+        with contextlib.suppress(UsageError):
+            derived(counted, given=GivenLoad(cpu_us=9.0))
+            return False  # a session of an earlier test has only now reported what it did
+        with pytest.raises(UsageError) as error:
+            derived(counted)
+        refusals.append(str(error.value))
+        return True
+
+    wait_for("a moment without load", refused)
+    assert re.search(r"did no \w+ but our own in .*rate 0/s.*--for 60s, or give --rate and --cpu$", refusals[0])
+
+
+def test_counters_that_were_reset_are_one_clear_line(counted: Counted) -> None:
+    if not counted.reset:
+        pytest.skip("only its restart resets them")
+    counted.load(100)
+
+    def reset() -> None:
+        counted.administrate(counted.reset)
+
+    with pytest.raises(UsageError, match="were reset between the two reads, or the server was started again"):
+        derived(counted, reset)
+
+
+def test_what_the_user_gives_counts(counted: Counted) -> None:
+    given = GivenLoad(rate=7.0, cpu_us=9.0, bytes_per_operation=5.0, connections=3.0, cores=2.0)
+    found = derived(counted, lambda: counted.load(10), given)
+    assert (found.load.rate, found.load.cpu_us, found.load.bytes_per_operation) == (7, 9, 5)
+    assert [each.source for each in found.sources[:5]] == ["--rate", "--cpu", "--response", "--connections", "--cores"]
+    assert found.read == set()
+    assert (found.operation, found.notes) == ("", []), "the user says what an operation is"
+
+
+def test_a_server_whose_processes_are_not_seen_needs_cpu(counted: Counted, name: str) -> None:
+    """A relay listens, as that of a container does."""
+    if name in ("valkey", "redis"):
+        pytest.skip("it counts its CPU time itself")
+    _, _, rest = counted.url.partition("localhost:")
+    with Relay(*counted.fields.address) as relay:
+        url = counted.url.replace(f"localhost:{rest.partition('/')[0]}", f"localhost:{relay.port}")
+        with pytest.raises(UsageError, match=r"--cpu is needed: no process called .* listens on port"):
+            derived(counted, url=url)
+
+
+def test_statements_that_the_server_forgot_are_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_server: RequireServer
+) -> None:
+    """pg_stat_statements keeps some hundred; each of these is another one."""
+    require_server("postgresql")
+    with counted_servers.postgresql(tmp_path, settings={"pg_stat_statements.max": "100"}) as counted:
+        monkeypatch.setenv("PGPASSWORD", "sparse")
+        columns = [f"{n} AS n{n}" for n in range(20)]
+        different = [
+            f"SELECT {', '.join(columns[: 1 + n // 20])} FROM mine.precious WHERE {' OR '.join(['id = 1'] * (1 + n % 20))}"
+            for n in range(400)
+        ]
+        found = derived(counted, lambda: counted.administrate(*different))
+    assert found.operation == "transaction"
+    assert found.load.rate * between(found) == pytest.approx(400, rel=0.02)
+    assert any("was full and forgot statements" in each for each in found.notes)
