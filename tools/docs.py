@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from ciphercost import commands, engines, mechanisms
+from ciphercost.commands._options import Sectioned
 from ciphercost.load import workloads
 
 ROOT = Path(__file__).parents[1]
@@ -67,9 +68,13 @@ def of_command(command: click.Command, context: click.Context) -> Iterator[str]:
     yield from (f"## {context.command_path}", "")
     yield from paragraphs(command.help or "")
     yield from ("```text", " ".join([context.command_path, *command.collect_usage_pieces(context)]), "```", "")
-    for parameter in command.get_params(context):
-        if (record := parameter.get_help_record(context)) and record[1]:
-            yield from (f"`{record[0]}`", f":   {escaped(record[1])}", "")
+    groups = command.sections(context) if isinstance(command, Sectioned) else {"": command.get_params(context)}
+    for title, parameters in groups.items():
+        yield from (f"**{title}**", "") if title else ()
+        for parameter in parameters:
+            if (record := parameter.get_help_record(context)) and record[1]:
+                yield from (f"`{record[0]}`", f":   {escaped(record[1])}", "")
+    yield from paragraphs(command.epilog or "")
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             if (below := command.get_command(context, name)) and not below.hidden:

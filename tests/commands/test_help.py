@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
+import click
 import pytest
 from click.testing import CliRunner
 
 from ciphercost import commands
+from ciphercost.commands._options import SECTIONS, Sectioned
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import quick, schedule
@@ -32,6 +36,43 @@ def test_run_documents_both_default_times() -> None:
     )
     at_rest = schedule.seconds([CellSpec("mysql", "innodb-tde", objective="p99=5ms")])
     assert f"[with an objective: {schedule.SECONDS_OBJECTIVE:g}s; {at_rest:g}s at rest]" in help_of("run")
+
+
+@pytest.mark.parametrize("command", ["run", "calibrate"])
+def test_every_option_of_a_long_command_stands_in_the_section_it_belongs_to(command: str) -> None:
+    own = commands.cli.commands[command]
+    assert isinstance(own, Sectioned)
+    context = click.Context(own, info_name=command, **own.context_settings)
+    listed = own.sections(context)
+    assert tuple(listed) == SECTIONS
+    names = [name for params in listed.values() for each in params for name in each.opts]
+    assert sorted(names) == sorted(
+        name for each in own.get_params(context) if isinstance(each, click.Option) for name in each.opts
+    )
+    result = {name for each in listed[SECTIONS[-1]] for name in each.opts}
+    known = {"--seed", "-o", "--output", "--json", "--no-progress", "--price", "--print-spec", "-h", "--help"}
+    assert result <= known, "an option without a section is listed with the output"
+
+
+@pytest.mark.parametrize("command", sorted(commands.cli.commands))
+def test_help_fits_eighty_columns(command: str) -> None:
+    shown = CliRunner().invoke(commands.cli, [command, "--help"], terminal_width=80).output
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+
+
+def examples() -> list[list[str]]:
+    """The commands that end the help of `run`, as arguments."""
+    shown = CliRunner().invoke(commands.cli, ["run", "--help"], terminal_width=80).output
+    lines = shown.partition("Examples:")[2].splitlines()
+    return [shlex.split(line)[1:] for line in lines if line.strip().startswith("ciphercost ")]
+
+
+def test_the_help_of_run_ends_with_five_examples_that_can_be_planned() -> None:
+    found = examples()
+    assert len(found) == 5
+    for argv in found:
+        done = CliRunner().invoke(commands.cli, [*argv, "--print-spec"])
+        assert done.exit_code == 0, (argv, done.output, done.exception)
 
 
 def test_the_help_of_seed_has_no_range_and_a_seed_out_of_range_is_refused() -> None:

@@ -181,7 +181,7 @@ def test_the_witnesses_of_both_arms_are_on_a_cells_page() -> None:
     )
     checked = Checked(facts, one, "none")
     (row,) = rows.rows([checked])
-    assert row.proof == "proven: wire"
+    assert row.proof == "encrypted arm only"
     empty = Trace([], {}, False, 0, 0, 0, {}, 0)
     text = pages.cell(checked, row, empty, pages.Download("../records/x.tar.xz", 1000), whole=False)
     assert "encrypted arm, wire" in text
@@ -330,9 +330,9 @@ def test_filters_work_without_a_network_and_stay_in_the_address(visits: Any, bui
 def test_sorting_and_metrics(visits: Any, built: Path) -> None:
     visit = visits.open((built / "index.html").as_uri(), 1440)
     visit.page.locator("select[name=metric]").select_option("throughput")
-    head = visit.page.get_by_role("button", name="cost of encryption")
+    head = visit.page.get_by_role("button", name="what encryption adds")
     head.click()
-    share = "() => [...document.querySelectorAll('#book tbody tr')].map(r => (JSON.parse(r.dataset.figures).throughput || [0, 0, 0, 9])[3])"
+    share = "() => [...document.querySelectorAll('#book tbody tr')].map(r => (JSON.parse(r.dataset.figures).throughput || {size: 9}).size)"
     costs = visit.page.evaluate(share)
     assert costs == sorted(costs)
     assert visit.page.locator("th.cost").get_attribute("aria-sort") == "ascending"

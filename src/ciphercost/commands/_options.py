@@ -24,6 +24,49 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return apply
 
 
+WHAT, LOAD, YOURS, CONDITIONS, RESULT = (
+    "What to measure",
+    "Load",
+    "Your own server",
+    "Conditions, in both arms",
+    "Output",
+)
+SECTIONS = (WHAT, LOAD, YOURS, CONDITIONS, RESULT)
+"""Groups of the help of commands with many options, in this order."""
+Decorator = Callable[[Any], Any]
+
+
+def section(title: str, *decorators: Decorator) -> tuple[Decorator, ...]:
+    """The same options, listed below this title in the help of a `Sectioned` command."""
+
+    def titled(decorator: Decorator) -> Decorator:
+        def apply(function: Any) -> Any:
+            made = decorator(function)
+            made.__click_params__[-1].section = title
+            return made
+
+        return apply
+
+    return tuple(map(titled, decorators))
+
+
+class Sectioned(click.Command):
+    """A command whose help lists its options by section. What has none is listed last, below Output."""
+
+    def sections(self, ctx: click.Context) -> dict[str, list[click.Parameter]]:
+        """The options by title, each in the order of the command."""
+        listed: dict[str, list[click.Parameter]] = {title: [] for title in SECTIONS}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option):
+                listed[getattr(param, "section", RESULT)].append(param)
+        return {title: params for title, params in listed.items() if params}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, params in self.sections(ctx).items():
+            with formatter.section(title):
+                formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
+
+
 def time_option(help_: str) -> Callable[[Any], Any]:
     """`--time`, with the help of the command: its meaning and its default differ."""
     return click.option("--time", "time_", metavar="DURATION", help=help_)
@@ -160,159 +203,171 @@ HEADER_OPTION = click.option(
 
 
 MEASURE = (
-    click.option(
-        "--workload",
-        metavar="NAME",
-        help="What one operation is; see `ciphercost list workloads`. [default: the engine's, e.g. point-select]",
-        shell_complete=_completers.workloads,
+    *section(
+        WHAT,
+        click.option(
+            "--workload",
+            metavar="NAME",
+            help="What one operation is; see `ciphercost list workloads`. [default: the engine's, e.g. point-select]",
+            shell_complete=_completers.workloads,
+        ),
+        click.option(
+            "--sql",
+            metavar="FILE",
+            help="Your own statements instead, in pgbench's script language.",
+            shell_complete=_completers.files,
+        ),
+        click.option(
+            "--csv",
+            metavar="FILE",
+            help="Your own rows: runs mixed-crud on a table made from this file. Its first line names the columns.",
+            shell_complete=_completers.files,
+        ),
+        click.option(
+            "--no-header",
+            is_flag=True,
+            help="The first line of --csv is a row; the columns are named column1, column2 …",
+        ),
+        click.option(
+            "--set",
+            "factors",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Set an option of the mechanism (version=1.2) or of the workload (size=64KB). Repeatable.",
+            shell_complete=_completers.settings,
+        ),
+        IV_OPTION,
     ),
-    click.option(
-        "--sql",
-        metavar="FILE",
-        help="Your own statements instead, in pgbench's script language.",
-        shell_complete=_completers.files,
+    *section(
+        LOAD,
+        click.option("--clients", type=int, metavar="N", help="Number of connections. [default: the workload's]"),
+        click.option("--rows", type=int, metavar="N", help="Rows of the main table. [default: the workload's]"),
+        click.option(
+            "--regime",
+            type=click.Choice(["capacity", "one-core", "latency"]),
+            help="capacity: keep the server's cores busy. one-core: client and server share one core, which shows CPU cost "
+            "most precisely. latency: send operations at a fixed rate. [default: capacity]",
+        ),
+        click.option(
+            "--pooled/--per-request",
+            default=None,
+            help="Keep connections open, or open one for each operation. [default: the workload's choice]",
+        ),
+        click.option(
+            "--rate",
+            type=float,
+            metavar="RATE",
+            help="Operations per second of the latency phase. "
+            "[default: 60 % of the plain arm's capacity, at most 75 % of the encrypted arm's]",
+        ),
+        click.option("--no-latency", is_flag=True, help="Skip the latency phase; spend all time on capacity."),
+        click.option(
+            "--precision", metavar="PERCENT", help="Stop a cell once its 95 % interval is within ± this, e.g. 1%."
+        ),
+        click.option(
+            "--sessions",
+            type=int,
+            metavar="N",
+            help="Sessions of each cell, which are fresh starts of the server; the interval covers their differences. [default: 8]",
+        ),
+        click.option(
+            "--quick",
+            "quick_mode",
+            is_flag=True,
+            help="One session only: faster, but the interval holds for this one start of the server.",
+        ),
+        click.option(
+            "--client",
+            metavar="CLIENT",
+            help="What makes the load: rust, jdbc (the newest driver) or jdbc:VERSION, e.g. jdbc:9.7.0. [default: rust]",
+            shell_complete=_completers.words("rust", "jdbc"),
+        ),
+        DRIVER_OPTION,
+        *CLUSTER,
     ),
-    click.option(
-        "--csv",
-        metavar="FILE",
-        help="Your own rows: runs mixed-crud on a table made from this file. Its first line names the columns.",
-        shell_complete=_completers.files,
+    *section(
+        YOURS,
+        click.option(
+            "--url",
+            "urls",
+            multiple=True,
+            metavar="URL",
+            help="Measure a server you already run: mysql://user@host:port/db. For a web server give it twice: http://… "
+            "and https://…; so for Valkey and Redis: redis://… and rediss://…. Leave the password out: ciphercost reads "
+            "PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, REDISCLI_AUTH, ~/.pgpass or ~/.my.cnf, or asks for it. `ciphercost list grants` "
+            "prints the rights that the user needs.",
+        ),
+        HEADER_OPTION,
+        click.option(
+            "--max-rate",
+            type=float,
+            metavar="RATE",
+            help="Never more than this many operations per second, also while warming up. Uses --regime latency, so it measures "
+            "latency and CPU, not capacity.",
+        ),
+        click.option(
+            "--max-connections",
+            type=int,
+            metavar="N",
+            help="Refuse to start if more connections to the server are needed; both arms' stay open.",
+        ),
+        click.option(
+            "--max-errors",
+            metavar="PERCENT",
+            help="Stop the load if more than this share of a slice's operations fail. [default with --url: 10%]",
+        ),
+        click.option(
+            "--max-latency",
+            metavar="DURATION",
+            help="Stop the load if the 99th percentile of a slice is above this, e.g. 50ms.",
+        ),
+        CA_OPTION,
     ),
-    click.option(
-        "--no-header",
-        is_flag=True,
-        help="The first line of --csv is a row; the columns are named column1, column2 …",
+    *section(
+        CONDITIONS,
+        BINDIR_OPTION,
+        click.option(
+            "--setting",
+            "settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Setting of the server that ciphercost starts, in both arms, e.g. shared_buffers=1GB. Repeatable.",
+        ),
+        click.option(
+            "--cpu-crypto",
+            type=click.Choice(["on", "off"]),
+            help="off hides the CPU's AES instructions from both arms. [default: on]",
+        ),
+        click.option(
+            "--bandwidth",
+            metavar="RATE",
+            help="Bandwidth of the link in each direction, in both arms, e.g. 100mbit. Needs root.",
+        ),
+        click.option("--delay", metavar="DURATION", help="Delay added to each round trip, in both arms, e.g. 10ms."),
+        click.option("--mtu", type=int, metavar="BYTES", help="MTU of the link, in both arms, e.g. 1500. Needs root."),
+        click.option(
+            "--loss",
+            metavar="SHARE",
+            help="Share of packets that the link loses in each direction, in both arms, e.g. 1%. With it, --delay delays "
+            "packets, so a lost one costs round trips. Needs root.",
+        ),
+        click.option(
+            "--listen",
+            metavar="ADDRESS",
+            help="Address of this machine on which the server that ciphercost starts listens, so that other machines can load "
+            "it; only for a network that you trust. [default: 127.0.0.1]",
+        ),
+        click.option(
+            "--idle",
+            type=click.Choice(["poll", "halt"]),
+            help="What idle cores do under load, in both arms. poll needs root. [default: poll if possible]",
+        ),
+        click.option(
+            "--cache",
+            type=click.Choice(["warm", "cold", "small"]),
+            help="Encryption at rest, both arms. warm: the server's default cache. cold: all caches emptied before each "
+            "session. small: a cache of a tenth of the data. [default: warm]",
+        ),
     ),
-    click.option(
-        "--set",
-        "factors",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Set an option of the mechanism (version=1.2) or of the workload (size=64KB). Repeatable.",
-        shell_complete=_completers.settings,
-    ),
-    IV_OPTION,
-    click.option("--clients", type=int, metavar="N", help="Number of connections. [default: the workload's]"),
-    click.option("--rows", type=int, metavar="N", help="Rows of the main table. [default: the workload's]"),
-    click.option(
-        "--regime",
-        type=click.Choice(["capacity", "one-core", "latency"]),
-        help="capacity: keep the server's cores busy. one-core: client and server share one core, which shows CPU cost "
-        "most precisely. latency: send operations at a fixed rate. [default: capacity]",
-    ),
-    click.option(
-        "--pooled/--per-request",
-        default=None,
-        help="Keep connections open, or open one for each operation. [default: the workload's choice]",
-    ),
-    click.option(
-        "--rate",
-        type=float,
-        metavar="RATE",
-        help="Operations per second of the latency phase. "
-        "[default: 60 % of the plain arm's capacity, at most 75 % of the encrypted arm's]",
-    ),
-    click.option("--no-latency", is_flag=True, help="Skip the latency phase; spend all time on capacity."),
-    click.option(
-        "--precision", metavar="PERCENT", help="Stop a cell once its 95 % interval is within ± this, e.g. 1%."
-    ),
-    click.option(
-        "--sessions",
-        type=int,
-        metavar="N",
-        help="Sessions of each cell, which are fresh starts of the server; the interval covers their differences. [default: 8]",
-    ),
-    click.option(
-        "--quick",
-        "quick_mode",
-        is_flag=True,
-        help="One session only: faster, but the interval holds for this one start of the server.",
-    ),
-    click.option(
-        "--url",
-        "urls",
-        multiple=True,
-        metavar="URL",
-        help="Measure a server you already run: mysql://user@host:port/db. For a web server give it twice: http://… "
-        "and https://…; so for Valkey and Redis: redis://… and rediss://…. Leave the password out: ciphercost reads "
-        "PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, REDISCLI_AUTH, ~/.pgpass or ~/.my.cnf, or asks for it. `ciphercost list grants` "
-        "prints the rights that the user needs.",
-    ),
-    HEADER_OPTION,
-    click.option(
-        "--max-rate",
-        type=float,
-        metavar="RATE",
-        help="Never more than this many operations per second, also while warming up. Uses --regime latency, so it measures "
-        "latency and CPU, not capacity.",
-    ),
-    click.option(
-        "--max-connections",
-        type=int,
-        metavar="N",
-        help="Refuse to start if more connections to the server are needed; both arms' stay open.",
-    ),
-    click.option(
-        "--max-errors",
-        metavar="PERCENT",
-        help="Stop the load if more than this share of a slice's operations fail. [default with --url: 10%]",
-    ),
-    click.option(
-        "--max-latency",
-        metavar="DURATION",
-        help="Stop the load if the 99th percentile of a slice is above this, e.g. 50ms.",
-    ),
-    CA_OPTION,
-    BINDIR_OPTION,
-    click.option(
-        "--setting",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Setting of the server that ciphercost starts, in both arms, e.g. shared_buffers=1GB. Repeatable.",
-    ),
-    click.option(
-        "--client",
-        metavar="CLIENT",
-        help="What makes the load: rust, jdbc (the newest driver) or jdbc:VERSION, e.g. jdbc:9.7.0. [default: rust]",
-        shell_complete=_completers.words("rust", "jdbc"),
-    ),
-    DRIVER_OPTION,
-    click.option(
-        "--cpu-crypto",
-        type=click.Choice(["on", "off"]),
-        help="off hides the CPU's AES instructions from both arms. [default: on]",
-    ),
-    click.option(
-        "--bandwidth",
-        metavar="RATE",
-        help="Bandwidth of the link in each direction, in both arms, e.g. 100mbit. Needs root.",
-    ),
-    click.option("--delay", metavar="DURATION", help="Delay added to each round trip, in both arms, e.g. 10ms."),
-    click.option("--mtu", type=int, metavar="BYTES", help="MTU of the link, in both arms, e.g. 1500. Needs root."),
-    click.option(
-        "--loss",
-        metavar="SHARE",
-        help="Share of packets that the link loses in each direction, in both arms, e.g. 1%. With it, --delay delays "
-        "packets, so a lost one costs round trips. Needs root.",
-    ),
-    click.option(
-        "--listen",
-        metavar="ADDRESS",
-        help="Address of this machine on which the server that ciphercost starts listens, so that other machines can load "
-        "it; only for a network that you trust. [default: 127.0.0.1]",
-    ),
-    click.option(
-        "--idle",
-        type=click.Choice(["poll", "halt"]),
-        help="What idle cores do under load, in both arms. poll needs root. [default: poll if possible]",
-    ),
-    click.option(
-        "--cache",
-        type=click.Choice(["warm", "cold", "small"]),
-        help="Encryption at rest, both arms. warm: the server's default cache. cold: all caches emptied before each "
-        "session. small: a cache of a tenth of the data. [default: warm]",
-    ),
-    *CLUSTER,
 )
 """What `run` and `calibrate` share."""

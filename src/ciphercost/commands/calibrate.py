@@ -9,18 +9,18 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, banner, has_failed, measure
-from ciphercost.commands._options import MEASURE, OUTPUT, options, time_option
+from ciphercost.commands._options import LOAD, MEASURE, OUTPUT, Sectioned, options, section, time_option
 from ciphercost.commands._spec import cell_of, plan_of
 from ciphercost.model.errors import UsageError
 
 
-@click.command()
+@click.command(cls=Sectioned)
 @click.argument(
     "engine",
     metavar="ENGINE[@VERSION]",
     shell_complete=_completers.engines,
 )
-@options(*MEASURE, time_option("Load time, e.g. 90s or 3m. [default: 45s]"), *OUTPUT)
+@options(*MEASURE, *section(LOAD, time_option("Load time, e.g. 90s or 3m. [default: 45s]")), *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
     """Measure the noise of this machine: plain against plain.
 

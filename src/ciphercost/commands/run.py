@@ -9,13 +9,39 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import run_plan
-from ciphercost.commands._options import CELL_TIME, MEASURE, OBJECTIVE, OUTPUT, OVER_MACHINES, PRICE, options
+from ciphercost.commands._options import (
+    CELL_TIME,
+    LOAD,
+    MEASURE,
+    OBJECTIVE,
+    OUTPUT,
+    OVER_MACHINES,
+    PRICE,
+    WHAT,
+    Sectioned,
+    options,
+    section,
+)
 from ciphercost.commands._say import say_data
 from ciphercost.commands._spec import cell_of, plan_of, refuse_beside_a_file, where
 from ciphercost.model.errors import UsageError
 
+EXAMPLES = """\b
+Examples:
+  # What does TLS add to a statement?
+  ciphercost run postgresql:tls
+  # … to a new connection, in one minute?
+  ciphercost run mysql:tls --workload connect --quick --time 60s
+  # … with another cipher, in one experiment?
+  ciphercost run nginx:tls --workload file --matrix cipher=aes256-gcm,chacha20
+  # What does encryption at rest add where the data does not fit into memory?
+  ciphercost run mariadb:mariadb-tde --cache small -o at-rest
+  # … on a server of your own, with at most 200 operations per second?
+  ciphercost run postgresql:tls --url postgresql://me@db/shop --max-rate 200
+"""
 
-@click.command()
+
+@click.command(cls=Sectioned, epilog=EXAMPLES)
 @click.argument(
     "targets",
     nargs=-1,
@@ -25,36 +51,37 @@ from ciphercost.model.errors import UsageError
 )
 @options(
     *MEASURE,
-    click.option(
-        "--matrix",
-        multiple=True,
-        metavar="NAME=A,B…",
-        help="One experiment with a cell for each value. The first values are the reference; each other cell changes one "
-        "of them. Repeatable.",
-        shell_complete=_completers.dimensions,
+    *section(
+        WHAT,
+        click.option(
+            "--matrix",
+            multiple=True,
+            metavar="NAME=A,B…",
+            help="One experiment with a cell for each value. The first values are the reference; each other cell changes one "
+            "of them. Repeatable.",
+            shell_complete=_completers.dimensions,
+        ),
+        click.option(
+            "--split",
+            "split_",
+            is_flag=True,
+            help="Split the cost into handshake, request and byte, with workloads of its own.",
+        ),
+        click.option(
+            "--hop",
+            metavar="NAME",
+            help="Send both arms through haproxy, envoy, two-envoys, pgbouncer or stunnel. One experiment: what the hop costs alone, and what "
+            "TLS costs that ends at the hop or at the server.",
+            shell_complete=_completers.hops,
+        ),
+        click.option(
+            "--profile",
+            is_flag=True,
+            help="Also sample both arms' CPU time with Linux perf, in slices of its own, and show which functions the added CPU time goes to. "
+            "Takes a quarter longer.",
+        ),
     ),
-    click.option(
-        "--split",
-        "split_",
-        is_flag=True,
-        help="Split the cost into handshake, request and byte, with workloads of its own.",
-    ),
-    click.option(
-        "--hop",
-        metavar="NAME",
-        help="Send both arms through haproxy, envoy, two-envoys, pgbouncer or stunnel. One experiment: what the hop costs alone, and what "
-        "TLS costs that ends at the hop or at the server.",
-        shell_complete=_completers.hops,
-    ),
-    click.option(
-        "--profile",
-        is_flag=True,
-        help="Also sample both arms' CPU time with Linux perf, in slices of its own, and show which functions the added CPU time goes to. "
-        "Takes a quarter longer.",
-    ),
-    OBJECTIVE,
-    CELL_TIME,
-    *OVER_MACHINES,
+    *section(LOAD, OBJECTIVE, CELL_TIME, *OVER_MACHINES),
     *OUTPUT,
     PRICE,
     click.option("--print-spec", is_flag=True, help="Print the run as a TOML file and exit."),

@@ -18,14 +18,17 @@ from ciphercost.estimate.machines import together as machines_together
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.trace import Trace
+from ciphercost.gallery import answers, axes
+from ciphercost.gallery.answers import Answer
+from ciphercost.gallery.axes import Axis
 from ciphercost.gallery.check import Checked
-from ciphercost.gallery.rows import LAYERS, METRICS, Machine, Row, alone
+from ciphercost.gallery.rows import LAYERS, METRICS, Figure, Machine, Row, alone
 from ciphercost.model.version import VERSION
 from ciphercost.report.formats import html
 from ciphercost.report.words import figure_text
 
 HERE = Path(__file__).parent / "templates"
-TITLE = "What encryption costs: results book"
+TITLE = "What encryption adds to a statement: results book"
 FILTERS = ("engine", "layer", "mechanism", "workload", "cpu", "machine", "verdict")
 """Columns with a list of values to choose from."""
 
@@ -62,7 +65,7 @@ def book(checked: Sequence[Checked], rows: Sequence[Row]) -> Book:
 
 def index(of: Book) -> str:
     """The front page. Its script is in the page; the policy allows that script only, by its hash."""
-    script = (HERE / "book.js").read_text()
+    script, scales, found = (HERE / "book.js").read_text(), axes.of(of.rows), answers.of(of.rows)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _rendered(
         "index.html",
@@ -72,9 +75,32 @@ def index(of: Book) -> str:
         filters=[(name, _choices(of, name)) for name in FILTERS],
         metrics=METRICS,
         layers=LAYERS,
+        axes=scales,
+        lines=axes.lines,
+        answers=found,
+        by_engine=by_engine(found),
+        sizes=answers.SIZES,
+        usual=answers.USUAL,
+        listed=answers.LISTED,
+        cpu_models=answers.cpu_models(of.rows, names(of.machines)),
         script=Markup(script),  # noqa: S704 - our own file
-        data=lambda row: json.dumps({name: list(each) for name, each in row.figures.items()}, ensure_ascii=False),
+        data=lambda row: json.dumps(
+            {name: _data(each, scales[name]) for name, each in row.figures.items()}, ensure_ascii=False
+        ),
     )
+
+
+def _data(figure: Figure, scale: Axis) -> dict[str, Any]:
+    """What the page's script needs of a figure."""
+    return figure._asdict() | {"size": figure.size[0] if figure.size else None, "bar": scale.positions(figure)}
+
+
+def by_engine(found: Sequence[Answer]) -> dict[str, list[Answer]]:
+    """The answers of each server. Pure."""
+    made: dict[str, list[Answer]] = {}
+    for each in found:
+        made.setdefault(each.engine, []).append(each)
+    return made
 
 
 def names(machines: Sequence[Machine]) -> dict[Machine, str]:
@@ -94,7 +120,9 @@ def _choices(of: Book, name: str) -> list[str]:
     if name == "cpu":
         return sorted({row.machine.cpu for row in of.rows})
     found = dict.fromkeys(getattr(row, name) for row in of.rows)
-    return [each for each in LAYERS if each in found] if name == "layer" else sorted(found)
+    if name == "layer":
+        return [each for each in LAYERS if each in found]
+    return list(found) if name == "engine" else sorted(found)
 
 
 class Compared(NamedTuple):
@@ -161,7 +189,10 @@ def _over(rows: Sequence[Row], metric: str) -> str:
 
 def _cost(row: Row, metric: str) -> str:
     figure = row.figures.get(metric)
-    return f"{figure.cost} ({figure.interval})" if figure else "not measured"
+    if figure is None:
+        return "not measured"
+    base = f": {figure.levels}" if metric == "cpu" and figure.levels else ""
+    return f"{figure.cost} ({figure.interval}){base}"
 
 
 def contribute() -> str:

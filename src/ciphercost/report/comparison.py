@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.host.procfs import alike
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
+from ciphercost.report import disturbed
 from ciphercost.report.compare_pair import compared_pair, corrected
 from ciphercost.report.comparison_types import Alone, Comparison, Differences, Gate, Pair, Run, Side
 from ciphercost.report.cost_gate import gate, gated_runs
@@ -78,7 +79,14 @@ def compare(
         gates=gates,
         strict=strict,
         exit_status=status(pairs, alone, gates, limit, strict=strict),
+        disturbed=list(_disturbed(runs)),
     )
+
+
+def _disturbed(runs: Sequence[Run]) -> Iterator[str]:
+    for run in runs:
+        if warning := disturbed.warning(run.result.cells):
+            yield f"{run.name}: {warning}" if len(runs) > 1 else warning
 
 
 def status(

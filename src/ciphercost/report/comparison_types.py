@@ -105,6 +105,8 @@ class Gate(msgspec.Struct, frozen=True):
     no-cost: the ratio is no cost of encryption; uneven: one arm was disturbed more; failures: they may change the answer, or do; mostly: it is
     judged on a busy machine.
     """
+    verdict: Verdict | None = None
+    """The cell's own: whether encryption costs anything at all."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -123,3 +125,5 @@ class Comparison(msgspec.Struct, frozen=True):
     gates: list[Gate]
     strict: bool
     exit_status: int
+    disturbed: list[str] = []
+    """A warning for each run that other processes disturbed, with its name if there are several."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ciphercost.estimate import disturbance, failures, notation, plausible
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report.comparison_types import Gate, Passed, Run
@@ -29,6 +31,10 @@ def gate(result: Result, run: int, limit: float) -> list[Gate]:
 
 
 def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
+    return msgspec.structs.replace(_judged(cell, run, number, limit), verdict=cell.verdict)
+
+
+def _judged(cell: Cell, run: int, number: int, limit: float) -> Gate:
     title = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
     metric = figure_text.main_metric(cell)
     if not metric or cell.status != "ok":

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.registry import Registry
+from ciphercost.model.result import Estimate
 from ciphercost.report.compare_pair import QUICK_ALPHA, is_quick
 from ciphercost.report.comparison_types import Change, Comparison, Gate, Pair
 from ciphercost.report.words import figure_text
@@ -120,13 +121,42 @@ def percent(share: float) -> str:
     return f"{share * 100:.10g} %"
 
 
-def gate_line(gate: Gate) -> str:
-    """`PASS: postgresql 15.18 · tls · …: 3.1 % fewer operations per second (95 % CI 2.8–3.4 %)`."""
-    if gate.estimate is None or gate.outcome == "failed":
-        return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
-    changed = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
+ENDS = {"pass": "passes", "fail": "fails", "unresolved": "undecided", "failed": "can't be checked"}
+"""What a gate's outcome is called in a sentence."""
+
+
+def disturbed(of: Comparison) -> str:
+    """The warning above the headline: other processes disturbed a run. Empty: none was, or the headline itself says so."""
+    headline_says = of.limit is not None and not {"fail", "failed"} & {gate.outcome for gate in of.gates}
+    if headline_says and len(of.runs) == 1 and any(gate.doubt in ("uneven", "mostly") for gate in of.gates):
+        return ""
+    return " ".join(of.disturbed)
+
+
+def gate_line(gate: Gate, limit: float | None) -> str:
+    """`postgresql 15.18 · tls · …: unresolved: between 3 % fewer and 1 % more operations per second; budget 10 %: passes`."""
+    return f"{gate.title}: {gate_verdict(gate, limit)}"
+
+
+def gate_verdict(gate: Gate, limit: float | None) -> str:
+    """The same without the cell's name."""
     reason = f"; {gate.reason}" if gate.reason else ""
-    return f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {figure_text.bounds(gate.metric, gate.estimate)}){reason}"
+    if gate.estimate is None or gate.outcome == "failed":
+        said, reason = f"no figure{f': {gate.reason}' if gate.reason else ''}", ""
+    else:
+        said = _change(gate, gate.estimate)
+    budget = f"; budget {percent(limit)}: {ENDS[gate.outcome]}" if limit is not None else ""
+    return f"{said}{budget}{reason}"
+
+
+def _change(gate: Gate, estimate: Estimate) -> str:
+    """`3.1 % fewer operations per second (95 % CI 2.8–3.4 %)`, or where it is not sure that anything changes, between what it lies."""
+    label, ends = figure_text.LABELS[gate.metric], figure_text.bounds(gate.metric, estimate)
+    low, apart, high = ends.partition(" to ")
+    if gate.verdict in ("unresolved", "equivalent") and apart:
+        return f"{gate.verdict}: between {low} and {notation.of_what(high, label)}"
+    open_ = f"{gate.verdict}: " if gate.verdict in ("unresolved", "equivalent") else ""
+    return f"{open_}{notation.of_what(figure_text.cost(gate.metric, estimate), label)} (95 % CI {ends})"
 
 
 def verdict(pair: Pair, margin: float) -> str:

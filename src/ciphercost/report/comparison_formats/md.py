@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ciphercost.estimate import notation
 from ciphercost.report.comparison_formats import (
+    ENDS,
     LOUD,
     compared,
+    disturbed,
     gate_line,
     gate_sign,
     headline,
@@ -18,19 +19,19 @@ from ciphercost.report.comparison_formats import (
     sign,
     verdict,
 )
-from ciphercost.report.comparison_types import Comparison, Gate, Pair
-from ciphercost.report.formats.md import MOST, SHORT, escaped, fitting, fold, item, row
-from ciphercost.report.words import figure_text
+from ciphercost.report.comparison_types import Comparison, Pair
+from ciphercost.report.formats.md import LONGEST, MOST, SHORT, escaped, fitting, fold, item, row
 
 
 def render(of: Comparison) -> str:
     """At most MOST characters. What does not fit is left out from the end, with a note."""
-    head = [f"### {f'{sign(of)} '.lstrip()}{escaped(headline(of))}", ""]
+    head = [f"**{escaped(disturbed(of), 1000)}**", ""] if disturbed(of) else []
+    head += [f"### {f'{sign(of)} '.lstrip()}{escaped(headline(of))}", ""]
     if of.limit is not None and len(of.runs) > 1:
         head += [escaped(compared(of)), ""]
     for name, text in machines(of):
         head += [f"> **{LOUD}**", f"> {escaped(f'{name}: {text}', 1000)}", ""]
-    rows = list(_gate_table(of) if len(of.runs) < 2 else _table(of))
+    rows = list(_gate_list(of) if len(of.runs) < 2 else _table(of))
     room = MOST - sum(len(line) + 1 for line in head) - 400
     rows_shown = list(fitting(rows, room))
     lost = len(rows) - len(rows_shown)
@@ -43,19 +44,10 @@ def render(of: Comparison) -> str:
     return "\n".join([*head, *rows_shown, "", *shown_]).rstrip("\n")
 
 
-def _gate_table(of: Comparison) -> Iterator[str]:
-    yield row("", "cell", "what it costs", "95 % interval")
-    yield row("---", "---", "---:", "---")
+def _gate_list(of: Comparison) -> Iterator[str]:
+    """A line for each cell, with its verdict in words."""
     for gate in of.gates:
-        yield row(f"{gate_sign(gate)} {gate.outcome}", escaped(gate.title, SHORT), *_costs(gate))
-
-
-def _costs(gate: Gate) -> tuple[str, str]:
-    if gate.estimate is None or gate.outcome == "failed":
-        return escaped(gate.reason, SHORT), ""
-    changed = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
-    reason = f"; {gate.reason}" if gate.reason else ""
-    return f"{changed}{reason}", figure_text.bounds(gate.metric, gate.estimate)
+        yield f"- {gate_sign(gate)} {escaped(gate_line(gate, of.limit), LONGEST)}"
 
 
 def _table(of: Comparison) -> Iterator[str]:
@@ -65,7 +57,7 @@ def _table(of: Comparison) -> Iterator[str]:
     yield row("---", "---", "---:", "---:", "---", "---", *(["---"] * bool(budget)))
     for pair in of.pairs:
         gate = gates.get((pair.run, pair.cells[1]))
-        judged = [f"{gate_sign(gate)} {gate.outcome}" if gate else ""] if budget else []
+        judged = [f"{gate_sign(gate)} {ENDS[gate.outcome]}" if gate else ""] if budget else []
         figures = next((each for each in shown(pair) if each[0] == pair.metric), None)
         said = (escaped(pair.reason, SHORT), "", "") if figures is None else (figures[4], figures[2], figures[3])
         run = f"run {pair.run}: " if len(of.runs) > 2 else ""
@@ -101,7 +93,7 @@ def _folded(of: Comparison) -> Iterator[str]:
         if each.run_facts
     ]
     if of.gates and len(of.runs) > 1:
-        sides += [item(gate_line(gate)) for gate in of.gates]
+        sides += [item(gate_line(gate, of.limit)) for gate in of.gates]
     yield fold("the runs", sides)
     for pair in of.pairs:
         yield fold(pair.title + (f": {listed(pair.factors)}" if pair.factors else ""), _pair(pair, of))

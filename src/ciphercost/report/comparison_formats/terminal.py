@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ciphercost.report.comparison_formats import (
     LOUD,
     compared,
+    disturbed,
     gate_line,
     headline,
     left_out,
@@ -25,9 +26,10 @@ def render(of: Comparison) -> str:
 
 
 def _lines(of: Comparison) -> Iterator[str]:
+    yield from wrap(disturbed(of))
     yield from wrap(headline(of))
     for gate in of.gates:
-        yield from wrap(gate_line(gate), "  ", "    ")
+        yield from wrap(gate_line(gate, of.limit), "  ", "    ")
     if len(of.runs) < 2:
         return
     if of.limit is not None:
