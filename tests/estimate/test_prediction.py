@@ -162,3 +162,12 @@ def test_an_interval_that_holds_zero_is_said_first() -> None:
     unsure = cells(*TRUTH, share=3.0)
     lines = prediction_text.page([one(result(unsure), Load(2000.0, 300.0))]).splitlines()
     assert lines[1].startswith("! the interval holds 0")
+
+
+def test_a_cell_without_parts_is_named_beside_those_with_parts() -> None:
+    """As in `quick`: PostgreSQL has parts, and SQLite one workload."""
+    made = exact()
+    other = msgspec.structs.replace(made.cells[0], engine="sqlite", mechanism="sqlcipher")
+    found = one(msgspec.structs.replace(made, cells=[*made.cells, other]))
+    assert [note for note in found.notes if "sqlite sqlcipher" in note]
+    assert not [note for note in one(made).notes if "not predicted" in note]

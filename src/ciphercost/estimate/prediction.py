@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from ciphercost.estimate import parts, plausible
 from ciphercost.estimate.notation import number
 from ciphercost.model.errors import UsageError
@@ -62,7 +64,11 @@ def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Col
             f"{'it' if len(refused) == 1 else 'them'} out"
         )
     if not found:
-        found = [_by_operation(cell, result, load) for cell in alone]
+        return [_by_operation(cell, result, load) for cell in alone]
+    if alone:
+        others = ", ".join(dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in alone))
+        note = f"not predicted: {others}, of which this run has no parts, only what one workload's operation costs"
+        found[-1] = msgspec.structs.replace(found[-1], notes=[*found[-1].notes, note])
     return found
 
 
