@@ -115,14 +115,14 @@ def main(seconds: float, servers: Sequence[str]) -> None:
         for server in servers:
             split = matrix.split(CellSpec(server, "tls"))
             fitted = run(split, seconds, place / f"{server}-split")
-            others = []
+            others: list[Cell] = []
             for cell in held_out(server, place):
                 try:
                     others.append(run([cell], seconds, place / f"{server}-{len(others)}").cells[0])
                 except UsageError as error:
                     print(f"  {server} {cell.workload or cell.sql}: {error}", flush=True)
-            for cell in others:
-                if (one := compared(server, fitted, cell)) is not None:
+            for measured in others:
+                if (one := compared(server, fitted, measured)) is not None:
                     found.append(one)
                     print(line(one), flush=True)
     within = sum(each.within for each in found)

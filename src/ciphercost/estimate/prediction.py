@@ -66,8 +66,8 @@ def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Col
     if not found:
         return [_by_operation(cell, result, load) for cell in alone]
     if alone:
-        others = ", ".join(dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in alone))
-        note = f"not predicted: {others}, of which this run has no parts, only what one workload's operation costs"
+        named = ", ".join(dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in alone))
+        note = f"not predicted: {named}, of which this run has no parts, only what one workload's operation costs"
         found[-1] = msgspec.structs.replace(found[-1], notes=[*found[-1].notes, note])
     return found
 

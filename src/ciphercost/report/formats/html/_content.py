@@ -209,8 +209,8 @@ def _spans(cells: Sequence[Cell]) -> Iterator[str]:
     added = [each.added for cell in cells if (each := added_text.of(cell)) is not None]
     surely = sorted((each for each in added if each.low > 0), key=lambda each: each.mean)
     if surely:
-        ends = [added_text.time(each.mean, (each.high - each.low) / 2) for each in (surely[0], surely[-1])]
-        yield f"adds {' to '.join(dict.fromkeys(ends))} to an operation"
+        span = [added_text.time(each.mean, (each.high - each.low) / 2) for each in (surely[0], surely[-1])]
+        yield f"adds {' to '.join(dict.fromkeys(span))} to an operation"
     for key in dict.fromkeys(key for cell in cells for key in figure_text.cost_metrics(cell)):
         if added and "cpu" in key:
             continue
