@@ -30,7 +30,7 @@ CLASS_JAVA_0 = 44
 JAR = "ciphercost-agent-jdbc.jar"
 CHOSEN = "CIPHERCOST_AGENT_JDBC"
 """Environment variable: path of a jar to use instead of building one."""
-STEADY = ("-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-XX:-UsePerfData", "-XX:ErrorFile=/dev/null")
+STEADY: tuple[str, ...] = ("-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-XX:-UsePerfData", "-XX:ErrorFile=/dev/null")
 """The same collector and heap on every machine, and no file shared with other processes."""
 WITHOUT_AES = ("-XX:-UseAES",)
 """Stops Java's own library from using the CPU's AES instructions, as OPENSSL_ia32cap does for OpenSSL."""
