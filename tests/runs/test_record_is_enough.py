@@ -68,7 +68,7 @@ def forget_everything(patch: pytest.MonkeyPatch) -> None:
 def recorded(directory: Path, cells: list[CellSpec], seed: int) -> Path:
     # The shortest run with every kind of figure; the quality of the figures does not matter.
     cells = [msgspec.structs.replace(each, regime="one-core") for each in cells]
-    spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=1.0)
+    spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=2.0)
     return pipeline.run_in(specs.plan(spec), directory)[1]
 
 
