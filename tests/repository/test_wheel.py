@@ -28,7 +28,7 @@ SMALLEST: dict[str, list[tuple[str, ...]]] = {
     "compare": [("run", "again"), ("run", "--fail-over", "99%")],
     "completion": [("bash",), ("zsh",), ("fish",)],
     "doctor": [(), ("--fix",)],
-    "gallery": [("run", "-o", "book"), ("--check", "run"), ("--pack", "run", "-o", "packed")],
+    "book": [("run", "-o", "book"), ("--check", "run"), ("--pack", "run", "-o", "packed")],
     "import": [("--plain", "plain.txt", "--encrypted", "encrypted.txt")],
     "install": [("sqlite",)],
     "list": [(), *((each,) for each in inventory.TABLES)],

@@ -14,7 +14,7 @@ from ciphercost.estimate.notation import number
 from ciphercost.model.result import Part, Result
 from ciphercost.report import first_screen
 from ciphercost.report.plots import Plot, Subject, Table, Width
-from ciphercost.report.plots._draw import SERVER, GROUND, INK, Chart
+from ciphercost.report.plots._draw import GROUND, INK, SERVER, Chart
 from ciphercost.report.words import added_text
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
