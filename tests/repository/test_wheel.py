@@ -120,6 +120,8 @@ print(ciphercost.__file__)
 def names_of(command: click.Group, before: str = "") -> Iterator[str]:
     """Every command of the reference, subcommands as `group command`."""
     for name, each in command.commands.items():
+        if each.hidden:
+            continue
         if isinstance(each, click.Group):
             yield from names_of(each, f"{before}{name} ")
         else:
