@@ -130,7 +130,7 @@ docs: dev
 	$(BIN)/python tools/docs.py
 
 book: ready
-	$(BIN)/ciphercost gallery book/runs -o site/book
+	$(BIN)/ciphercost book book/runs -o site/book
 
 book-runs: ready
 	$(BIN)/python tools/book.py $(if $(TIME),--time $(TIME)) $(FAMILIES)

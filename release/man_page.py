@@ -39,12 +39,15 @@ def _lines(cli: click.Group, version: str, date: str) -> Iterator[str]:
     yield from (".SH OPTIONS", *_options(context))
     yield ".SH COMMANDS"
     for name, command in sorted(cli.commands.items()):
+        if command.hidden:
+            continue
         below = click.Context(command, info_name=name, parent=context)
         yield f".SS {NAME} {escaped(name)}"
         yield from _usage(below)
         yield ".PP"
         yield from _help(command.help or "")
         yield from _options(below)
+        yield from _help(command.epilog) if command.epilog else ()
 
 
 def _usage(context: click.Context) -> Iterator[str]:

@@ -172,7 +172,7 @@ def packed(family: str, place: Path, asked: Asked) -> list[str]:
     if not (place / "result.json").is_file():
         return [f"{family}: did not run; see above"]
     with tempfile.TemporaryDirectory(dir=asked.work) as temporary:
-        call("gallery", "--pack", "--condense", str(place), "-o", temporary)
+        call("book", "--pack", "--condense", str(place), "-o", temporary)
         found = list(Path(temporary).glob("*.tar.xz"))
         if not found:
             return [f"{family}: its record was refused; see above"]

@@ -74,7 +74,7 @@ def of_command(command: click.Command, context: click.Context) -> Iterator[str]:
         for parameter in parameters:
             if (record := parameter.get_help_record(context)) and record[1]:
                 yield from (f"`{record[0]}`", f":   {escaped(record[1])}", "")
-    yield from paragraphs(command.epilog or "")
+    yield from paragraphs(command.epilog) if command.epilog else ()
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             if (below := command.get_command(context, name)) and not below.hidden:

@@ -88,3 +88,10 @@ def test_the_help_of_seed_has_no_range_and_a_seed_out_of_range_is_refused() -> N
 @pytest.mark.parametrize("command", sorted(commands.cli.commands))
 def test_the_summary_of_a_command_fits_into_the_list_of_commands(command: str) -> None:
     assert not commands.cli.commands[command].get_short_help_str(63).endswith("...")
+
+
+def test_an_earlier_name_of_a_command_still_works_and_is_not_listed() -> None:
+    done = CliRunner().invoke(commands.cli, ["gallery", "--check", "--pack", "x"])
+    assert isinstance(done.exception, UsageError)
+    assert "--check and --pack" in str(done.exception)
+    assert " gallery " not in CliRunner().invoke(commands.cli, ["--help"]).output

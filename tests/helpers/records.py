@@ -1,6 +1,6 @@
 """Recorded runs of real servers, for tests of what is made from a run: `tests/records`.
 
-Made with `ciphercost run TARGET … -o RUN` and `ciphercost gallery RUN --pack`.
+Made with `ciphercost run TARGET … -o RUN` and `ciphercost book RUN --pack`.
 """
 
 from __future__ import annotations

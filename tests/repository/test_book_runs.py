@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from ciphercost.gallery import site
+from ciphercost.book import site
 
 ROOT = Path(__file__).parents[2]
 GOOD = """

@@ -28,7 +28,7 @@ SMALLEST: dict[str, list[tuple[str, ...]]] = {
     "compare": [("run", "again"), ("run", "--fail-over", "99%")],
     "completion": [("bash",), ("zsh",), ("fish",)],
     "doctor": [(), ("--fix",)],
-    "gallery": [("run", "-o", "book"), ("--check", "run"), ("--pack", "run", "-o", "packed")],
+    "book": [("run", "-o", "book"), ("--check", "run"), ("--pack", "run", "-o", "packed")],
     "import": [("--plain", "plain.txt", "--encrypted", "encrypted.txt")],
     "install": [("sqlite",)],
     "list": [(), *((each,) for each in inventory.TABLES)],
@@ -119,6 +119,8 @@ print(ciphercost.__file__)
 def names_of(command: click.Group, before: str = "") -> Iterator[str]:
     """Every command of the reference, subcommands as `group command`."""
     for name, each in command.commands.items():
+        if each.hidden:
+            continue
         if isinstance(each, click.Group):
             yield from names_of(each, f"{before}{name} ")
         else:

@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 import fake
+from ciphercost.book.check import check
 from ciphercost.commands import main
-from ciphercost.gallery.check import check
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.fleet import ray_cluster
 from ciphercost.model import run_directory, schema
@@ -302,13 +302,13 @@ def test_a_report_shows_each_cpu_model_and_how_many_machines_it_has(mixed: Path)
 
 
 def test_the_results_book_groups_the_machines_by_cpu_model(measured: Measured, mixed: Path, tmp_path: Path) -> None:
-    assert of_command("gallery", str(measured.directory), "-o", str(tmp_path / "book")) == 0
+    assert of_command("book", str(measured.directory), "-o", str(tmp_path / "book")) == 0
     page = re.sub(r"<[^>]*>", " ", (tmp_path / "book" / "machines.html").read_text())
     assert "all 3 machines of this model" in page
     index = (tmp_path / "book" / "index.html").read_text()
     assert index.count('<select name="cpu">') == 1
     assert index.count("data-cpu=") == 3
-    assert of_command("gallery", str(mixed), "-o", str(tmp_path / "other")) == 0
+    assert of_command("book", str(mixed), "-o", str(tmp_path / "other")) == 0
     page = re.sub(r"<[^>]*>", " ", (tmp_path / "other" / "machines.html").read_text())
     assert "all 2 machines of this model" in page
     assert page.count("Other CPU") >= 2, "a heading and a row"

@@ -64,7 +64,7 @@ def unpack(path: Path, into: Path, unpacked: Bound = bounds.UNPACKED) -> Path:
     except (OSError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, RuntimeError) as error:
         raise UsageError(f"{path}: can't be unpacked: {error or 'it is cut off'}") from None
     if "plan.json" not in seen:
-        raise UsageError(f"{path}: has no plan.json, so it is no packed run; `ciphercost gallery --pack RUN` makes one")
+        raise UsageError(f"{path}: has no plan.json, so it is no packed run; `ciphercost book --pack RUN` makes one")
     return into
 
 

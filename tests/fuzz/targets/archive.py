@@ -1,4 +1,4 @@
-"""A packed run, as `gallery` unpacks it."""
+"""A packed run, as `book` unpacks it."""
 
 from __future__ import annotations
 

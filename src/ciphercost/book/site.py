@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ciphercost.book import pages
+from ciphercost.book.check import Checked, check
+from ciphercost.book.rows import Row, alone, rows
 from ciphercost.estimate import trace
-from ciphercost.gallery import pages
-from ciphercost.gallery.check import Checked, check
-from ciphercost.gallery.rows import Row, alone, rows
 from ciphercost.host import supervisor
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -104,7 +104,7 @@ def build(paths: Sequence[Path], output: Path, say: Say, *, skip_bad: bool = Fal
         _write(place / "index.html", pages.index(book))
         _write(place / "machines.html", pages.machines(book))
         _write(place / "contribute.html", pages.contribute())
-        (place / MARK).write_text("A results book, built by `ciphercost gallery`, which may replace this directory.\n")
+        (place / MARK).write_text("A results book, built by `ciphercost book`, which may replace this directory.\n")
         place.chmod(0o755)
         if output.exists():
             shutil.rmtree(output)

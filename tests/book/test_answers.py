@@ -12,9 +12,9 @@ import pytest
 
 import browser
 import results
-from ciphercost.gallery import answers, axes, pages
-from ciphercost.gallery.check import Checked
-from ciphercost.gallery.rows import ASKED_FIRST, Figure, Row, rows
+from ciphercost.book import answers, axes, pages
+from ciphercost.book.check import Checked
+from ciphercost.book.rows import ASKED_FIRST, Figure, Row, rows
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Added, Cell
 from ciphercost.model.slices import Proof

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from ciphercost.book import answers, axes
+from ciphercost.book.answers import Answer
+from ciphercost.book.axes import Axis
+from ciphercost.book.check import Checked
+from ciphercost.book.rows import LAYERS, METRICS, Figure, Machine, Row, alone
 from ciphercost.estimate.machines import together as machines_together
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.trace import Trace
-from ciphercost.gallery import answers, axes
-from ciphercost.gallery.answers import Answer
-from ciphercost.gallery.axes import Axis
-from ciphercost.gallery.check import Checked
-from ciphercost.gallery.rows import LAYERS, METRICS, Figure, Machine, Row, alone
 from ciphercost.model.version import VERSION
 from ciphercost.report.formats import html
 from ciphercost.report.words import figure_text
@@ -228,7 +228,7 @@ def _rendered(template: str, **values: Any) -> str:
 
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("ciphercost.gallery", "templates"),
+        loader=jinja2.PackageLoader("ciphercost.book", "templates"),
         autoescape=True,  # a record contains text from other programs
         trim_blocks=True,
         lstrip_blocks=True,

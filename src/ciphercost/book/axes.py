@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ciphercost.gallery.rows import Figure, Row
+from ciphercost.book.rows import Figure, Row
 
 MOST_TICKS = 4
 """Labels that fit beside each other above a bar, on a phone too."""

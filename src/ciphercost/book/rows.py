@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ciphercost.book.check import Checked
 from ciphercost.estimate import levels
-from ciphercost.gallery.check import Checked
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.plan import conditions

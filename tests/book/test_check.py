@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 import fake
 from ciphercost import commands
-from ciphercost.gallery import site
-from ciphercost.gallery.check import check
+from ciphercost.book import site
+from ciphercost.book.check import check
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.runs import anonymize, pipeline
@@ -65,8 +65,8 @@ def rehash(directory: Path) -> None:
     change(directory / "plan.json", lambda plan: plan["hashes"].__setitem__("slices.jsonl", own))
 
 
-def gallery(*argv: str | Path) -> Result:
-    return CliRunner().invoke(commands.cli, ["gallery", *map(str, argv)])
+def book(*argv: str | Path) -> Result:
+    return CliRunner().invoke(commands.cli, ["book", *map(str, argv)])
 
 
 def test_a_run_keeps_the_hashes_of_its_files(recorded: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_run_keeps_the_hashes_of_its_files(recorded: Path) -> None:
 def test_a_record_without_hashes_is_accepted_and_labelled(copy: Path) -> None:
     change(copy / "plan.json", lambda plan: plan.pop("hashes"))
     assert check(copy).label == "no hash"
-    assert "no hash" in gallery("--check", copy).output
+    assert "no hash" in book("--check", copy).output
 
 
 def faster(value: Any) -> None:
@@ -148,7 +148,7 @@ def shorter(result: Any) -> None:
 )
 def test_a_changed_figure_is_refused_with_its_name(copy: Path, edit: Callable[[Any], None], named: str) -> None:
     change(copy / "result.json", edit)
-    done = gallery("--check", copy)
+    done = book("--check", copy)
     assert done.exit_code == 2
     assert f"refused: {copy}: result.json does not follow from the slices" in done.output
     assert named in done.output
@@ -165,7 +165,7 @@ def test_damage_is_named_with_its_place(copy: Path) -> None:
     change(copy / "plan.json", lambda plan: plan.pop("hashes"))
     with (copy / "slices.jsonl").open("a") as file:
         file.write("{}\n")
-    done = gallery("--check", copy)
+    done = book("--check", copy)
     assert done.exit_code == 2
     assert "slices.jsonl, line " in done.output
 
@@ -181,7 +181,7 @@ def test_an_id_that_is_no_name_of_a_run_is_refused(copy: Path, tmp_path: Path, n
     for each in ("plan.json", "result.json"):
         change(copy / each, lambda value: value.__setitem__("id", name))
     (tmp_path / "a" / "b").mkdir(parents=True)
-    done = gallery("--pack", copy, "-o", tmp_path / "a" / "b")
+    done = book("--pack", copy, "-o", tmp_path / "a" / "b")
     assert done.exit_code == 2
     assert "its id" in done.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "run"]
@@ -197,14 +197,14 @@ def test_a_packed_run_gives_the_same_figures(recorded: Path, tmp_path: Path) -> 
     own = check(recorded).result
     for options in ([], ["--condense"]):
         place = tmp_path / "-".join(["packed", *options])
-        done = gallery("--pack", *options, recorded, "-o", place)
+        done = book("--pack", *options, recorded, "-o", place)
         assert done.exit_code == 0, done.output
         (packed,) = place.iterdir()
         assert packed.name == f"{own.id}.tar.xz"
         again = site.checked_run(packed)
         assert again.result.cells == own.cells
         assert again.hashed == ("abridged" if options else "complete")
-        assert gallery("--check", packed).exit_code == 0
+        assert book("--check", packed).exit_code == 0
 
 
 def test_a_condensed_record_is_smaller_and_keeps_the_hash_of_the_full_one(recorded: Path) -> None:

@@ -20,9 +20,9 @@ import browser
 import fake
 import results
 from ciphercost import commands
+from ciphercost.book import pages, rows, site
+from ciphercost.book.check import Checked
 from ciphercost.estimate.trace import Trace
-from ciphercost.gallery import pages, rows, site
-from ciphercost.gallery.check import Checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.spec import CellSpec, Spec
@@ -36,13 +36,13 @@ LARGEST = 1_000_000
 WIDTHS = [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")]
 
 
-def gallery(*argv: str | Path) -> Result:
-    return CliRunner().invoke(commands.cli, ["gallery", *map(str, argv)])
+def book(*argv: str | Path) -> Result:
+    return CliRunner().invoke(commands.cli, ["book", *map(str, argv)])
 
 
 def refused(*argv: str | Path) -> str:
     """The message of a command that must be refused as bad usage."""
-    error = gallery(*argv).exception
+    error = book(*argv).exception
     assert isinstance(error, UsageError)
     assert error.exit_status == 2
     return str(error)
@@ -68,7 +68,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def built(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site") / "book"
-    done = gallery(runs, "-o", place)
+    done = book(runs, "-o", place)
     assert done.exit_code == 0, done.output
     assert "4 cells of 2 runs" in done.output
     return place
@@ -200,7 +200,7 @@ def test_a_download_is_a_run_with_the_same_figures(built: Path, runs: Path, tmp_
         for cell, claimed in zip(again.result.cells, own["cells"], strict=True):
             assert json.loads(msgspec.json.encode(cell.overhead)) == claimed["overhead"]
     other = tmp_path / "again"
-    assert gallery(built / "records", "-o", other).exit_code == 0
+    assert book(built / "records", "-o", other).exit_code == 0
     names = [path.name for path in (built / "records").iterdir()]
     assert sorted(names) == sorted(path.name for path in (other / "records").iterdir())
     for name in names:
@@ -221,7 +221,7 @@ def test_machines_are_compared_by_equal_cells(built: Path) -> None:
 
 
 def test_one_machine_is_said_to_be_one(runs: Path, tmp_path: Path) -> None:
-    assert gallery(runs / "run-0", "-o", tmp_path / "book").exit_code == 0
+    assert book(runs / "run-0", "-o", tmp_path / "book").exit_code == 0
     assert "All runs of this book come from one machine" in (tmp_path / "book" / "machines.html").read_text()
 
 
@@ -247,7 +247,7 @@ def test_a_bad_run_stops_the_build_and_is_named(bad: Path, tmp_path: Path) -> No
 
 
 def test_bad_runs_can_be_left_out(bad: Path, tmp_path: Path) -> None:
-    done = gallery(bad, "-o", tmp_path / "book", "--skip-bad")
+    done = book(bad, "-o", tmp_path / "book", "--skip-bad")
     assert done.exit_code == 0
     assert f"left out: {bad / 'run-1'}: result.json does not follow" in done.output
     assert "3 cells of 1 run:" in done.output
@@ -264,7 +264,7 @@ def test_a_directory_that_is_no_book_is_not_replaced(runs: Path, tmp_path: Path)
     assert "no results book" in refused(runs / "run-1", "-o", tmp_path / "mine")
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
     for _ in range(2):
-        assert gallery(runs / "run-1", "-o", tmp_path / "book").exit_code == 0, "an older book is replaced"
+        assert book(runs / "run-1", "-o", tmp_path / "book").exit_code == 0, "an older book is replaced"
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_record_cannot_run_code_on_a_page(visits: Any, runs: Path, tmp_path: P
         value["machine"]["cpu"] = attack
         value["cells"][0]["version"] = attack
         (tmp_path / "run" / name).write_text(json.dumps(value))
-    done = gallery(tmp_path / "run", "-o", tmp_path / "book")
+    done = book(tmp_path / "run", "-o", tmp_path / "book")
     assert done.exit_code == 0, done.exception
     for path in (tmp_path / "book").rglob("*.html"):
         visit = visits.open(path.as_uri(), 1440)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ciphercost.book.rows import Machine, Row
 from ciphercost.estimate.notation import NO_CHANGE, interval, worded
-from ciphercost.gallery.rows import Machine, Row
 from ciphercost.model.result import Estimate
 from ciphercost.report.words import added_text, figure_text
 from ciphercost.report.words.added_text import AddedCost
