@@ -37,7 +37,8 @@ from ciphercost.model.errors import UsageError
         "--split",
         "split_",
         is_flag=True,
-        help="Split the cost into handshake, request and byte, with workloads of its own.",
+        help="Split the cost, with workloads of its own: into handshake, request and byte; in columns into a value encrypted, decrypted and "
+        "searched for.",
     ),
     click.option(
         "--hop",

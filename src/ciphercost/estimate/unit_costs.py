@@ -67,8 +67,8 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = (), starts: Seq
             alike.setdefault(_like(cell), []).append(number)
     found: list[UnitCost] = []
     for numbers in alike.values():
-        for end in _ends(cells[numbers[0]]):
-            found += _of_work(cells, numbers, end, sessions)
+        end = _end([cells[number] for number in numbers])
+        found += _of_work(cells, numbers, end, sessions)
         found += _openings(cells, numbers, sessions, starts)
     return found
 
@@ -81,10 +81,14 @@ def _like(cell: Cell) -> str:
     return repr((cell.engine, cell.version, cell.mechanism, own, conditions, cell.regime, cell.cores, cipher))
 
 
-def _ends(cell: Cell) -> tuple[End, ...]:
-    if cell.layer == "rest":
-        return ("process",) if cell.embedded else ("server",)
-    return ("process",) if cell.embedded else ("server", "client")
+def _end(cells: Sequence[Cell]) -> End:
+    """The end that encrypts; in columns that at which encryption adds more, as either the server's functions or the application may do it."""
+    if cells[0].embedded:
+        return "process"
+    server, client = (
+        sum(cell.added[key].mean for cell in cells if key in cell.added) for key in ("server_cpu", "client_cpu")
+    )
+    return "client" if cells[0].layer == "column" and client > server else "server"
 
 
 # ── pages and values ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,8 +108,6 @@ def _of_work(cells: Sequence[Cell], numbers: Sequence[int], end: End, sessions: 
         fitted = least_squares.fit(design, [cells[number].added[key] for number in known], own, DIFFERENT)
         if fitted is None:
             continue
-        if first.layer == "column" and not first.embedded and not any(each.low > 0 for each in fitted.causes):
-            return []  # this end does not encrypt
         return [
             UnitCost(
                 engine=first.engine,
@@ -116,6 +118,7 @@ def _of_work(cells: Sequence[Cell], numbers: Sequence[int], end: End, sessions: 
                 cells=known,
                 units=[cause.units(works[number]) for number in known],
                 bytes=page if "page" in cause.unit else 0,
+                rows=_rows(cells, known, cause.unit),
                 floor_us=_floor(first, cause.unit),
                 worst=fitted.worst,
             )
@@ -182,6 +185,12 @@ def _amount(work: Work, units: Sequence[Unit]) -> float:
     return sum(work.get(unit, 0.0) for unit in units)
 
 
+def _rows(cells: Sequence[Cell], known: Sequence[int], unit: Unit) -> int:
+    """Rows of the table that is searched; 0 if there is none, or the cells' tables differ."""
+    rows = {cells[number].rows for number in known if cells[number].values.get("searched")}
+    return rows.pop() if unit == "value searched" and len(rows) == 1 else 0
+
+
 def _floor(cell: Cell, unit: Unit) -> float | None:
     """What the cipher alone costs for one page, µs."""
     ways: dict[str, Way] = {"page read": "open", "page written": "seal"}
@@ -202,7 +211,7 @@ def _openings(
     first = cells[numbers[0]]
     if first.layer != "rest":
         return
-    end = _ends(first)[0]
+    end = _end([first])
     if first.embedded and (found := _by_connections(cells, numbers, sessions)) is not None:
         us, own, worst = found
         yield UnitCost(

@@ -194,6 +194,8 @@ class UnitCost(msgspec.Struct, frozen=True, omit_defaults=True):
     """CPU time, or time that passes."""
     bytes: int = 0
     """Bytes of a page."""
+    rows: int = 0
+    """Rows of the table that is searched."""
     floor_us: float | None = None
     """Cost of the cipher alone for each unit, as the run measured it in the agent's library. None: unknown, or it differs from unit to unit."""
     worst: float = 0.0
@@ -333,7 +335,7 @@ class Cell(msgspec.Struct, frozen=True):
     floor: dict[str, float] = {}
     """Cost of a cipher alone in the agent's library, ns per byte: aes256-gcm_seal, aes256-cbc+hmac-sha512/4016_open, …"""
     enciphered: Enciphered | None = None
-    """At rest: how files are encrypted, and how many bytes of them a number of operations read and wrote. None: unknown."""
+    """At rest: how files are encrypted, and how many bytes of them the encrypted arm's operations read and wrote. None: unknown."""
     values: dict[str, float] = {}
     """In columns, per operation: `sealed`, `opened`, `searched`: values that it encrypts, decrypts and searches for. Empty: unknown."""
     predicted: dict[str, float] = {}

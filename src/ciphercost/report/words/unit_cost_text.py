@@ -46,7 +46,9 @@ def _fit(of: UnitCost) -> tuple[int, ...]:
 
 
 def unit(of: UnitCost) -> str:
-    """`page read`, `KB of log`, `search`."""
+    """`page read`, `KB of log`, `search of 2,000 rows`."""
+    if of.unit == "value searched" and of.rows:
+        return f"search of {of.rows:,} rows"
     return UNITS.get(of.unit, of.unit)
 
 
@@ -86,15 +88,14 @@ def headline(costs: Sequence[UnitCost], *, counted: bool = False) -> str:
 
 
 def of_cells(result: Result, cells: Sequence[Cell]) -> list[UnitCost]:
-    """The costs of one fit, at the end that encrypts, if the run has just one to these cells."""
+    """The costs of one fit, if the run has just one to these cells."""
     own = {place for place, cell in enumerate(result.cells) if any(cell is each for each in cells)}
     found = [each for each in result.costs if own.issuperset(each.cells)]
     work = [each for each in found if each.unit != "opening"]
-    ends = list(dict.fromkeys(each.end for each in work))
-    if len({tuple(each.cells) for each in work if each.end == ends[0]}) != 1:
-        return []
     openings = [each for each in found if each.unit == "opening"]
-    return [*(each for each in work if each.end == ends[0]), *(openings if len(openings) == 1 else [])]
+    if len({tuple(each.cells) for each in work}) != 1:
+        return []
+    return [*work, *(openings if len(openings) == 1 else [])]
 
 
 def unknown(cells: Sequence[Cell]) -> str:
