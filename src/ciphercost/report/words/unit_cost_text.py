@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from ciphercost.estimate.least_squares import DOUBTFUL
 from ciphercost.estimate.notation import number
@@ -33,16 +32,21 @@ class Row:
 
 
 def rows(costs: Sequence[UnitCost]) -> Iterator[Row]:
-    """The costs by mechanism and end, at most COLUMNS of them together."""
-    for _, alike in groupby(costs, key=lambda each: (each.engine, each.mechanism, each.end, _fit(each))):
-        own = list(alike)
+    """The costs by fit, at most COLUMNS of them together; an opening stands beside the pages of its mechanism."""
+    fits: list[list[UnitCost]] = []
+    for each in costs:
+        if fits and _together(fits[-1][0], each):
+            fits[-1].append(each)
+        else:
+            fits.append([each])
+    for own in fits:
         for start in range(0, len(own), COLUMNS):
             yield Row(own[start : start + COLUMNS])
 
 
-def _fit(of: UnitCost) -> tuple[int, ...]:
-    """What tells one fit from the next: its first cell; openings go with the pages before them."""
-    return () if of.unit == "opening" else tuple(of.cells)
+def _together(first: UnitCost, other: UnitCost) -> bool:
+    alike = (first.engine, first.mechanism, first.end) == (other.engine, other.mechanism, other.end)
+    return alike and (other.unit == "opening" or first.cells == other.cells)
 
 
 def unit(of: UnitCost) -> str:
