@@ -127,3 +127,25 @@ def test_a_function_of_the_users_own_is_no_macro(tmp_path: object) -> None:
     file.write_text("SELECT sealed(1), matches(a, b)")
     program = prepare(from_sql(file), "postgresql", {}, codec=Loud())
     assert program.transactions[0][2].statements[0].sql == "SELECT sealed(1), matches(a, b)"
+
+
+def test_a_workload_tells_the_values_of_its_average_operation() -> None:
+    head = 'title = "t"\nmeasures = "m"\nparameters = { rows = 10 }\n'
+    one = '[[transaction]]\nname = "a"\nscript = "SELECT 1"\nweight = 3\nvalues = { sealed = "2" }\n'
+    other = '[[transaction]]\nname = "b"\nscript = "SELECT 2"\n'
+    told = 'values = { opened = "2 * :rows" }\n'
+    assert prepare(read(head + one + other + told, "x"), "postgresql", {}).values == {"sealed": 1.5, "opened": 5.0}
+    assert prepare(read(head + one + other, "x"), "postgresql", {}).values == {}, "one transaction does not tell"
+    assert prepare(workloads.get("sort"), "postgresql", {}, rows=70).values == {"opened": 70.0}
+
+
+@pytest.mark.parametrize("name", ["secret-insert", "secret-read", "search"])
+def test_what_a_workload_tells_of_its_values_is_what_its_statements_do(name: str) -> None:
+    workload = workloads.get(name)
+    (transaction,) = workload.transaction
+    for dialect in ("postgresql", "mysql", "sqlite", "firebird", "h2"):
+        text = secret_sql.expand(
+            str(workload.dialect.get(dialect, {}).get(transaction.name, transaction.script)), Loud()
+        )
+        ((told, count),) = prepare(workload, dialect, {}).values.items()
+        assert count == text.count({"sealed": "SEAL["}.get(told, "OPEN[")) == 1, dialect

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost import engines
+from ciphercost.runs import archive
 from middle import direct
 from middle.middle import Upgrade
 from middle.mysql import Mysql
@@ -18,9 +19,9 @@ from userservers import user_server
 from web_servers import site
 
 CLI = Path(sys.executable).parent / "ciphercost"
-COMMANDS = ("prove", "run", "clean", "calibrate")
+COMMANDS = ("prove", "run", "clean", "calibrate", "predict")
 """Every command that takes the address of a server; `tests/commands/test_server_commands.py` holds it against their options."""
-CONNECTING = ("prove", "run", "clean")
+CONNECTING = ("prove", "run", "clean", "predict")
 """Those that connect to a server whose authority the user names. Both arms of the others are unencrypted, so they take no --ca."""
 CLIENTS = {
     "postgresql": ("rust", "jdbc"),
@@ -31,10 +32,19 @@ CLIENTS = {
 }
 """By server: the clients that ciphercost has for it."""
 DATABASES = ("postgresql", "mysql", "mariadb")
+REPOSITORY = Path(__file__).parents[2]
+RUNS = {
+    "postgresql": REPOSITORY / "tests" / "records" / "postgresql-tls.tar.xz",
+    "mysql": REPOSITORY / "book" / "runs" / "12-mysql-tls.tar.xz",
+    "mariadb": REPOSITORY / "book" / "runs" / "13-mariadb-tls.tar.xz",
+}
+"""Runs from which `predict` tells what the server's load would cost."""
 
 
 def takes(command: str, server: str, client: str) -> bool:
     """Whether a command reaches this server, by this client. Pure."""
+    if command == "predict":  # of nginx it reads another page, of Valkey another URL
+        return server in RUNS and client == "rust"
     if command == "clean":  # nothing of ours is ever on other servers, and the command makes no load
         return server in DATABASES and client == "rust"
     # Valkey is a server of ours here.
@@ -68,12 +78,15 @@ def server(name: str, directory: Path) -> Iterator[Behind]:
 
 @contextmanager
 def _database(name: str, directory: Path) -> Iterator[Behind]:
+    record = archive.unpack(RUNS[name], directory)
     with user_server(name, directory) as made:
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
             url = made.url_for(str(made.fields.user), port)
             own = ("--url", url, "--ca", str(ca))
+            load = ("--for", "1s", "--rate", "1000/s", "--cpu", "1ms")
             return {
+                "predict": ("predict", str(record), *own, *load),
                 "prove": ("prove", url, "--ca", str(ca)),
                 "run": ("run", *(f"{name}:{each}" for each in cells), *own, *QUICK),
                 "clean": ("clean", "--engine", name, *own),

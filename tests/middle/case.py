@@ -122,7 +122,7 @@ def misdeeds(case: Case, middle: Middle, status: int, text: str) -> list[str]:
         unable = never or (attack.chain == "revoked" and case.client == "jdbc")
         says = f"would verify no certificate|{attack.says}" if never else attack.says
         found = {
-            f"exit status {status}": status != (2 if unable else 1),
+            f"exit status {status}": status != (2 if unable or case.command == "predict" else 1),
             "a number or a proof": NUMBER.search(words),
             f"no reason that matches '{says}'": not re.search(says, words),
             f"sent unencrypted: {middle.in_clear}": middle.in_clear,

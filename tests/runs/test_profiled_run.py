@@ -15,7 +15,6 @@ import steady
 from ciphercost import commands
 from ciphercost.estimate import cipher_floor
 from ciphercost.host import perf
-from ciphercost.measure import enciphered
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
@@ -97,7 +96,6 @@ def test_the_cipher_of_a_file_stands_beside_its_floor_and_the_pages_that_sqlite_
     require(not perf.obstacle(), perf.obstacle())
     monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 2)
     monkeypatch.setattr(schedule, "PROFILE_SLICE", 0.25)
-    monkeypatch.setattr(enciphered, "SECONDS", 0.5)
     # The cache has room for a tenth of the pages, so nearly every row's page is read and decrypted again.
     cell = CellSpec("sqlite", "sqlcipher", regime="one-core", rows=4000, cache="small")
     spec = Spec([cell], mode="quick", time=1.0, latency=False, profile=True)

@@ -4,11 +4,8 @@ The model of the CPU time that encryption adds to an operation at one end is
 
     connections opened × handshake  +  1 × request  +  bytes on the wire × byte
 
-fitted to the cells by least squares, each weighted by its own standard error (Aitken 1935). Three unknowns need cells that
-open connections, cells with small requests on open ones, and cells that read much: `connect`, `point-select`, `bulk-read`.
-
-Cells share their sessions, and a slow session may be slow in all of them. So each session also has a fit of its own with the same weights, and the
-scatter of these fits counts where it is larger than what independent cells would give.
+fitted to the cells by `least_squares`. Three unknowns need cells that open connections, cells with small requests on open ones, and cells
+that read much: `connect`, `point-select`, `bulk-read`.
 """
 
 from __future__ import annotations
@@ -16,22 +13,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from ciphercost.estimate import student_t
-from ciphercost.estimate.tally import Floats
+from ciphercost.estimate import least_squares
+from ciphercost.estimate.least_squares import Uncertain
 from ciphercost.model.result import Cell, Part, Parts, PartsError
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
 CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
-DOUBTFUL = 3.0
-"""Standard errors of a cell off the fit from which the parts do not explain all of the cost."""
-LEAST_SHARE = 0.02
-"""Least standard error of a cell, as a share of its value. The model is no more exact than that, and one very precise cell
-must not decide alone."""
-
 
 BySession = Mapping[str, Mapping[int, float]]
 """Of one cell: what encryption adds, by end (`server_cpu`) and session, µs."""
@@ -78,30 +69,11 @@ def fit(
     design = np.array(
         [[arm["connects"] / arm["operations"], 1.0, arm["wire_bytes_per_op"] / 1e3] for arm in plain], dtype=float
     )
-    added = [cells[number].added[key] for number in numbers]
-    values = np.array([each.mean for each in added])
-    errors = np.array([max(each.standard_error, LEAST_SHARE * abs(each.mean), 1e-9) for each in added])
-    weighted = design / errors[:, None]
-    scale = np.linalg.norm(weighted, axis=0)
-    if not scale.all() or np.linalg.matrix_rank(weighted / scale, tol=1e-3) < 3:
+    found = least_squares.fit(design, [cells[number].added[key] for number in numbers], sessions)
+    if found is None:
         return None
-    covariance = np.linalg.inv((weighted / scale).T @ (weighted / scale)) / np.outer(scale, scale)
-    solution = covariance @ weighted.T @ (values / errors)
-    distance = np.abs(design @ solution - values) / errors
-    # If the cells scatter around the fit by more than their own errors, the model is off, and the parts are less certain.
-    freedom = len(numbers) - 3
-    excess = max(0.0, float(distance @ distance) / freedom - 1) if freedom else 0.0
-    own = [covariance]
-    together = sorted(set.intersection(*(set(each) for each in sessions))) if sessions else []
-    if len(together) >= 2:
-        each_session = np.array([[each[session] for each in sessions] for session in together])
-        fits = (each_session / errors) @ weighted @ covariance
-        own.append(np.cov(fits, rowvar=False) / len(together))
-    found = Uncertain(own, max(1, min(each.n for each in added) - 1), covariance * excess, freedom)
-    handshake, request, byte = (
-        Part(float(value), float(value - width), float(value + width))
-        for value, width in zip(solution, (found.half(unit) for unit in np.eye(3)), strict=True)
-    )
+    handshake, request, byte = found.causes
+    error = found.error
     return Parts(
         engine=cells[numbers[0]].engine,
         mechanism=cells[numbers[0]].mechanism,
@@ -110,28 +82,11 @@ def fit(
         request_us=request,
         byte_ns=byte,  # µs a thousand bytes is ns a byte
         cells=numbers,
-        worst=float(distance.max()),
-        break_even_bytes=break_even(handshake, byte, found),
+        worst=found.worst,
+        break_even_bytes=break_even(handshake, byte, error),
         floor_ns=floor(cells[numbers[0]], end),
-        error=PartsError([each.tolist() for each in own], found.nu, found.model.tolist(), freedom),
+        error=PartsError([each.tolist() for each in error.own], error.nu, error.model.tolist(), error.freedom),
     )
-
-
-class Uncertain(NamedTuple):
-    """The same as `PartsError`, as arrays."""
-
-    own: list[Floats]
-    nu: float
-    model: Floats
-    freedom: int
-
-    def half(self, of: Floats) -> float:
-        """Half-width of the 95 % interval of a linear function of the parts, with Satterthwaite's degrees of freedom."""
-        own = max(float(of @ each @ of) for each in self.own)
-        model = float(of @ self.model @ of)
-        below = own**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0)
-        nu = (own + model) ** 2 / below if below > 0 else self.nu
-        return student_t.quantile(0.975, nu) * math.sqrt(own + model)
 
 
 def together(of: Parts, connections: float, operations: float, kilobytes: float) -> Part:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from ciphercost.estimate import parts, plausible
+from ciphercost.estimate import least_squares, parts, plausible
 from ciphercost.estimate.notation import number
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import Load, Prediction
@@ -92,7 +92,7 @@ def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> P
         )
     if not load.connections and "connections" not in read:
         notes.append("connections are taken to stay open; --connections changes that")
-    if of.worst > parts.DOUBTFUL:
+    if of.worst > least_squares.DOUBTFUL:
         notes.append(
             f"a cell is {of.worst:.1f} standard errors off the fit, so the three parts do not explain all of the cost; the interval contains that"
         )

@@ -5,7 +5,6 @@ Only runs recorded in format 1 need today's registries (`plan.registry_facts.upg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import curves, imported, link_model, parts, plausible, statistics, storage, totals
+from ciphercost.estimate import (
+    curves,
+    imported,
+    link_model,
+    openings,
+    parts,
+    plausible,
+    statistics,
+    storage,
+    totals,
+    unit_costs,
+)
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.profile_estimates import profile
 from ciphercost.estimate.statistics import Interval
@@ -129,6 +139,7 @@ def contract(facts: RunFacts, cells: list[Cell], by_session: Sequence[parts.BySe
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells, by_session),
+        costs=unit_costs.split(cells, by_session, [openings.by_session(each) for each in facts.cells]),
         curves=curves.curves(cells),
     )
 
@@ -273,6 +284,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         | ({"idle": known.idle} if known.idle else {}),
         floor=known.floor,
         enciphered=known.enciphered,
+        values=known.values,
         predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
@@ -405,43 +417,23 @@ def left_out(known: CellFacts) -> set[str]:
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
     """The cell's ratios. Pure."""
     ratios = {name: each for name, each in found.overhead.items() if name not in left_out(known)}
-    start = opening(known)
+    start = openings.ratio(known)
     return ratios | ({"start_time": start} if start else {})
 
 
 def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
     """What each arm did, and its server's start time: the geometric mean over sessions, to match its ratio. Pure."""
-    both = starts(known)
+    both = list(openings.by_session(known).values())
     if not both:
         return found.arms
     means = np.exp(np.log(both).mean(axis=0))
     return {arm: found.arms[arm] | {"start_s": float(mean)} for arm, mean in zip(ARMS, means, strict=True)}
 
 
-def starts(known: CellFacts) -> list[tuple[float, float]]:
-    """Seconds from start to first response (plain, encrypted), for each session that has both. Pure."""
-    by_session: dict[int, dict[str, float]] = {}
-    for each in known.openings:
-        by_session.setdefault(each.session, {})[each.arm] = each.seconds
-    return [(own["plain"], own["encrypted"]) for own in by_session.values() if len(own) == 2 and min(own.values()) > 0]
-
-
 def first_and_failed(proofs: list[Any]) -> list[Any]:
     """The proofs of the first session and all failed ones. The others, in proofs.json, are equal. Pure."""
     first = min((proof.session for proof in proofs), default=0)
     return [proof for proof in proofs if proof.session == first or not proof.passed]
-
-
-def opening(known: CellFacts) -> Estimate | None:
-    """What encryption does to the time from a server's start to its first answer. Pure; one value a session."""
-    values = np.array([math.log(encrypted / plain) for plain, encrypted in starts(known)])
-    if len(values) < 2:
-        return None
-    interval = statistics.session_interval(values)
-    low, high = interval.bounds()
-    return Estimate(
-        math.exp(interval.centre), math.exp(low), math.exp(high), n=len(values), method=interval.method(), unit="start"
-    )
 
 
 def tool() -> dict[str, str]:

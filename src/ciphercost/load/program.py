@@ -112,6 +112,8 @@ class Program(msgspec.Struct, frozen=True):
     """When requests of an open loop are due."""
     think_s: float = 0.0
     """Average think time of an operation in an open loop, in seconds."""
+    values: dict[str, float] = {}
+    """Secret values that an operation seals, opens and searches for on average: `sealed`, `opened`, `searched`. Empty: unknown."""
     creates: bool = True
     """Whether `load` has statements. False: it runs on whatever the server already has, such as your own tables."""
     loop: bool = False

@@ -1,18 +1,16 @@
 """enciphered: what ciphers alone cost the agent here, and how many bytes an encrypted server decrypts and encrypts per operation.
 
-The floors are measured once for each cell. The bytes are counted for a profile only: after the profiled slices the encrypted arm runs a
-known number of operations, and the server's own counters are read before and after. I/O, no statistics.
+The floors are measured once for each cell. The server's own counters are read before and after the slices that count, which costs no
+load: the encrypted server works in these slices only, and stands still in those of the other arm. I/O, no statistics.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from ciphercost.engines.capabilities.io_counters import CountsIo
-from ciphercost.host import perf
 from ciphercost.load.agent import Agent
 from ciphercost.load.load_client import LoadClient
 from ciphercost.measure.session import Session
@@ -20,13 +18,8 @@ from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.cipher_work import Enciphered, Stream
 from ciphercost.model.errors import AgentError
 from ciphercost.model.facts import CellFacts
-from ciphercost.plan import schedule
 from ciphercost.provision.prepared_cell import PreparedCell
 
-SECONDS, TRIAL = 2.0, 0.25
-"""Load while bytes are counted, and to learn how many operations that is, seconds."""
-SEED_POSITION = 2000
-"""Position of these operations among a session's slices, for their seed: no slice has it."""
 Io = Mapping[str, tuple[int, int]]
 """Bytes read and written by kind of file."""
 
@@ -45,34 +38,45 @@ def floors(facts: CellFacts, bench: PreparedCell, agent: Agent) -> None:
         facts.enciphered = Enciphered(dict(bench.mechanism.streams(factors)))
 
 
-def phase(session: Session, bench: PreparedCell, agent: LoadClient) -> Iterator[None]:
-    """Count a session's bytes, if the run has a profile to compare them with, and the server counts them."""
-    facts, engine = session.facts, bench.engine
-    if not session.budget.profile_s or facts.enciphered is None or perf.obstacle():
+def counted(session: Session, bench: PreparedCell, agent: LoadClient, phase: Iterator[None]) -> Iterator[None]:
+    """Run a phase of a session, and count what the encrypted server reads and writes in it, if the server counts that.
+
+    A phase in which a slice failed is not counted: its operations are unknown, and new connections may have new counters.
+    """
+    if not _counts(session, bench):
+        yield from phase
         return
-    if not isinstance(engine, CountsIo) or (engine.counts_by_connection and facts.spec.per_request):
+    failed, began = session.failed, session.done["encrypted"]
+    before = _counters(session, bench, agent)
+    yield from phase
+    operations = round(session.done["encrypted"] - began)
+    if before is None or session.failed > failed or operations <= 0:
         return
-    session.display.phase(session.measured.number, session.number, "counting bytes")
+    after = _counters(session, bench, agent)
+    facts = session.facts
+    if after is not None and facts.enciphered is not None:
+        facts.enciphered = added(facts.enciphered, before, after, operations)
+
+
+def _counts(session: Session, bench: PreparedCell) -> bool:
+    engine, facts = bench.engine, session.facts
+    if facts.enciphered is None or not isinstance(engine, CountsIo):
+        return False
+    per_request = facts.spec.per_request or bench.program.per_request
+    return not (engine.counts_by_connection and per_request)
+
+
+def _counters(session: Session, bench: PreparedCell, agent: LoadClient) -> Io | None:
+    """What the encrypted server has counted so far. None: it did not say."""
+    engine = CountsIo.of(bench.engine)
     session.alone("encrypted")
-    seed = schedule.slice_seed(session.measured.seed, session.measured.number, session.number, 0, SEED_POSITION)
     try:
-        trial = agent.slice("encrypted", TRIAL, discard=0.0, seed=seed)
-        rate = trial.done / trial.seconds if trial.seconds else 0.0
-        operations = max(facts.clients, math.ceil(rate * SECONDS))
-        before = _io(engine, agent)
-        answer = agent.slice("encrypted", schedule.LONGEST, discard=0.0, seed=seed + 1, operations=operations)
-        after = _io(engine, agent)
+        return io_of(agent.query("encrypted", engine.io_counters, everywhere=engine.counts_by_connection))
     except AgentError as error:
         session.display.say(f"the bytes that the server encrypts were not counted: {error}")
-        return
+        return None
     finally:
         session.pause()
-    facts.enciphered = added(facts.enciphered, before, after, answer.operations)
-    yield
-
-
-def _io(engine: CountsIo, agent: LoadClient) -> Io:
-    return io_of(agent.query("encrypted", engine.io_counters, everywhere=engine.counts_by_connection))
 
 
 def io_of(rows: Sequence[Sequence[str | None]]) -> Io:

@@ -357,7 +357,8 @@ def open_unit(
     profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch)
     stack.callback(profiled.close)
     pair.watch.check()  # so that it knows the processes that the servers have now
-    phases = *load.phases(), profiled, enciphered.phase(load, bench, agent)
+    settle, *counting, search = load.phases()
+    phases = settle, *(enciphered.counted(load, bench, agent, each) for each in counting), search, profiled
     return LiveCell(load, tuple(map(pair.watch.explained, phases)))
 
 

@@ -86,6 +86,8 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.clients = bench.clients
     facts.workload = bench.program.name
     facts.arrivals, facts.think_s = bench.program.arrivals, bench.program.think_s
+    if bench.mechanism.layer == "column":
+        facts.values = dict(bench.program.values)
     facts.rows = int(bench.program.parameters.get("rows", 0))
     # On your own server, only what you gave is fixed; the rest is in `encryption`, as negotiated.
     own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}

@@ -59,6 +59,15 @@ def _cost(asked: float, began: float) -> float:
     return took if took > OVERRUN * asked else asked
 
 
+def whole_slice(answer: AgentSlice, length: float, closed: int) -> float:
+    """Operations of a whole slice, from those of its counted part. Pure.
+
+    In a closed loop each of `closed` connections also finishes the operation that it is in when the slice ends, of which half is left on
+    average.
+    """
+    return answer.done / answer.seconds * length + closed / 2 if answer.seconds else 0.0
+
+
 class Session:
     """Makes the load of one session of one cell, over connections that are proven."""
 
@@ -89,6 +98,10 @@ class Session:
         self._last_answer = 0.0
         self._warm_for = 0
         """Slices in a row without heavy compiling."""
+        self.done = dict.fromkeys(ARMS, 0.0)
+        """Operations of each arm so far, uncounted parts of slices included."""
+        self.failed = 0
+        """Slices that failed so far."""
         self.draft: SliceRecord | None = None
         """The slice that is being measured. None: there was none yet."""
 
@@ -322,6 +335,7 @@ class Session:
             return None
         self.measured.failures = self.measured.mistimed = 0
         self._seen.add(arm, answer)
+        self.done[arm] += whole_slice(answer, length, 0 if rate else self.facts.clients)
         record = msgspec.structs.replace(
             draft,
             agent=answer,
@@ -366,6 +380,7 @@ class Session:
         record = msgspec.structs.replace(draft, error=reason or "no operation finished")
         self.measured.record.append(record)
         self.measured.estimator.add(record)
+        self.failed += 1
         self.measured.failures += not (lost or mistimed)
         self.measured.mistimed += mistimed
         self._last_answer = time.monotonic()

@@ -96,7 +96,9 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """What idle cores do, decided in the first session. Empty: not decided yet, or not recorded by older versions."""
     floor: dict[str, Amount] = {}
     enciphered: Enciphered | None = None
-    """At rest, with a known cipher: how files are encrypted, and with a profile how many bytes were. None: otherwise."""
+    """At rest, with a known cipher: how files are encrypted, and how many bytes of them were, if the server counts. None: otherwise."""
+    values: dict[str, Amount] = {}
+    """In columns, per operation: `sealed`, `opened`, `searched`. Empty: unknown."""
     warnings: list[Warning_] = []
     findings: list[Finding] = []
     openings: list[Opening] = []

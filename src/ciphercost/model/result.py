@@ -161,6 +161,47 @@ class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of all three together, for a prediction. None: a result of an older version."""
 
 
+Unit = Literal[
+    "page read",
+    "page written",
+    "page",
+    "kilobyte of log",
+    "kilobyte",
+    "opening",
+    "value sealed",
+    "value opened",
+    "value searched",
+    "value",
+]
+"""What a mechanism at rest or in columns is paid for. `page` and `kilobyte`: read or written; `value`: sealed, opened or searched for."""
+
+
+class UnitCost(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a mechanism at rest or in columns adds to each unit of its work, from one cell or fitted across several."""
+
+    engine: str
+    mechanism: str
+    end: Literal["server", "client", "process"]
+    """`process`: the application that a database is part of."""
+    unit: Unit
+    us: Part
+    """µs for each unit."""
+    cells: list[int]
+    """Numbers of the fitted cells."""
+    units: list[float] = []
+    """Units in an operation of each of these cells."""
+    measure: Literal["cpu", "time"] = "cpu"
+    """CPU time, or time that passes."""
+    bytes: int = 0
+    """Bytes of a page."""
+    rows: int = 0
+    """Rows of the table that is searched."""
+    floor_us: float | None = None
+    """Cost of the cipher alone for each unit, as the run measured it in the agent's library. None: unknown, or it differs from unit to unit."""
+    worst: float = 0.0
+    """Largest distance of a cell from the fit, in standard errors of that cell."""
+
+
 class Point(msgspec.Struct, frozen=True):
     """One cell on a curve."""
 
@@ -294,7 +335,9 @@ class Cell(msgspec.Struct, frozen=True):
     floor: dict[str, float] = {}
     """Cost of a cipher alone in the agent's library, ns per byte: aes256-gcm_seal, aes256-cbc+hmac-sha512/4016_open, …"""
     enciphered: Enciphered | None = None
-    """At rest: how files are encrypted, and how many bytes of them a number of operations read and wrote. None: unknown."""
+    """At rest: how files are encrypted, and how many bytes of them the encrypted arm's operations read and wrote. None: unknown."""
+    values: dict[str, float] = {}
+    """In columns, per operation: `sealed`, `opened`, `searched`: values that it encrypts, decrypts and searches for. Empty: unknown."""
     predicted: dict[str, float] = {}
     """Predicted cost from encryption's round trips and bytes on the link alone; see `estimate.link_model`."""
     smallest_effect: float | None = None
@@ -380,6 +423,8 @@ class Result(msgspec.Struct, frozen=True):
     """Controller time between slices ÷ load time of the run."""
     parts: list[Parts] = []
     """Where the cost comes from, if the run has enough cells to fit it."""
+    costs: list[UnitCost] = []
+    """At rest and in columns: what each page, opening or value costs, if the run tells."""
     curves: list[Curve] = []
     """Cost against the size of an answer or the number of clients, for cells that differ only in that."""
     study: StudyResult | None = None

@@ -22,6 +22,8 @@ SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
     "kv": (("connect", ""), ("kv-get", "100"), ("kv-get", "1KB"), ("kv-get", "10KB")),
 }
 """By language: (workload, size) of the cells that together separate the costs of handshake, request and byte."""
+COLUMN_SPLIT = (("secret-insert", ""), ("secret-read", ""), ("search", ""))
+"""The same for a mechanism in columns: the costs of a value sealed, opened and searched for."""
 MATRIX_FIELDS = (
     "clients",
     "rows",
@@ -111,7 +113,8 @@ def _target(cell: CellSpec, number: int) -> str:
 
 
 def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
-    """The cell's server and mechanism with each workload of SPLITS, as one experiment. Pure."""
+    """The cell's server and mechanism with each workload of SPLITS or COLUMN_SPLIT, as one experiment. Pure."""
+    in_columns = mechanisms.get(cell.mechanism).layer == "column"
     group = f"{_target(cell, number)} where the cost comes from"
     return [
         msgspec.structs.replace(
@@ -121,7 +124,7 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
             group=group,
             variant=f"{name} {size}".strip(),
         )
-        for name, size in SPLITS[engines.get(cell.engine).language]
+        for name, size in (COLUMN_SPLIT if in_columns else SPLITS[engines.get(cell.engine).language])
     ]
 
 

@@ -20,7 +20,9 @@ loaded                 SQL that runs after these rows are inserted
 beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
 check                  SQL that reads, and must return the same on both arms
 [[transaction]]        name, weight, script; for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
-                       and SECURE before a request that is also encrypted with --set share=checkout
+                       and SECURE before a request that is also encrypted with --set share=checkout; values: how many secret values it
+                       seals, opens and searches for, as expressions over the parameters: { sealed = "1", opened = ":rows" }. If a
+                       transaction has none, reports don't tell what a value costs
 [dialect.NAME]         load, check or a transaction's script for a server that needs other SQL; batch: people per INSERT
 
 like                   name of another workload, from which everything is taken that this file does not set
@@ -37,7 +39,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -58,6 +60,8 @@ class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: str
     script: str
     weight: int = 1
+    values: dict[Literal["sealed", "opened", "searched"], str] | None = None
+    """Secret values that it encrypts, decrypts and searches for, as expressions over the parameters. None: not told."""
 
 
 class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -308,9 +312,23 @@ def prepare(
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,
         loop=workload.loop,
+        values=_values(workload, parameters, where),
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
+
+
+def _values(workload: Workload, parameters: Mapping[str, int | str], where: str) -> dict[str, float]:
+    """Return the secret values of one operation on average, by what happens to them; {} unless every transaction tells them."""
+    found: dict[str, float] = {}
+    weights = sum(each.weight for each in workload.transaction)
+    for each in workload.transaction:
+        if each.values is None:
+            return {}
+        for name, expression in each.values.items():
+            count = script.evaluate(expression, parameters, f"{where}, {each.name}, {name}")
+            found[name] = found.get(name, 0.0) + count * each.weight / weights
+    return found
 
 
 def _place(workload: Workload, transaction: Transaction) -> str:

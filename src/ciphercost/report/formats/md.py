@@ -200,8 +200,8 @@ def whole_run(result: Result) -> Iterator[str]:
         from ciphercost import studies
 
         yield fold(result.study.title, study(studies.get(result.study.study).report(result.study, result.cells)))
-    if result.parts:
-        yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
+    if where := list(terminal.parts(result)):
+        yield fold("where the cost comes from", [code("\n".join(where))])
     for each in curves.shown(result.curves):
         lines = list(terminal.curve(each))
         yield fold(lines[0], [code("\n".join(lines[1:]))])

@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves
+from ciphercost.estimate.least_squares import DOUBTFUL
 from ciphercost.estimate.notation import interval, number, worded
-from ciphercost.estimate.parts import DOUBTFUL
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
-from ciphercost.model.result import Cell, Curve, Result
+from ciphercost.model.result import Cell, Curve, Part, Parts, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
 from ciphercost.report import disturbed, document, first_screen, money
 from ciphercost.report.formats import _imported, _overview, _profile, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
+from ciphercost.report.words import unit_cost_text
 from ciphercost.report.words.cell_text import (
     by_severity,
     heading,
@@ -55,8 +56,8 @@ def render(result: Result) -> str:
         made = block(alone, result.cells, above, said) if alone else table(shown, result.cells, said)
         above = alone
         blocks.append("\n".join([made, *lost(controls, said), *_profile.lines(shown)]))
-    if result.parts:
-        blocks.append("\n".join(parts(result)))
+    if where := list(parts(result)):
+        blocks.append("\n".join(where))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
     if result.study is not None:
         blocks = [
@@ -226,10 +227,38 @@ def _grouped(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tup
 
 
 def parts(result: Result) -> Iterator[str]:
-    """The cost per handshake, request and byte at both ends, and that of the cipher alone."""
+    """What encryption adds to each unit of work, by end, and what the cipher alone would: connection, operation, byte; page, opening; value."""
+    unknown = unit_cost_text.unknown(result.cells)
+    if not result.parts and not result.costs and not unknown:
+        return
     yield "where the cost comes from: CPU time that encryption adds, with 95 % intervals"
+    if result.parts:
+        yield from _in_transit(result.parts)
+        yield "  `ciphercost predict` turns these into the figures of your own server"
+    names: tuple[str, ...] = ()
+    for each in unit_cost_text.rows(result.costs):
+        own = tuple(f"per {unit_cost_text.unit(cost)}{' (time)' * (cost.measure == 'time')}" for cost in each.costs)
+        if own != names:
+            yield from _of_parts("", *own)
+            names = own
+        yield from _of_parts(f"{each.name}, {each.end}", *(with_error(cost.us) for cost in each.costs))
+        floors = ["" if cost.floor_us is None else f"{number(cost.floor_us)} µs" for cost in each.costs]
+        if any(floors):
+            yield from _of_parts("  the cipher alone", *floors)
+    if unknown:
+        yield from wrap(f"! {unknown}", "  ", "    ")
+    worst = max([*(each.worst for each in result.parts), *(each.worst for each in result.costs)], default=0.0)
+    if worst > DOUBTFUL:
+        yield from wrap(
+            f"! a cell is {worst:.1f} standard errors off the fit: these parts do not explain all of the cost here",
+            "  ",
+            "    ",
+        )
+
+
+def _in_transit(found: Sequence[Parts]) -> Iterator[str]:
     yield from _of_parts("", "per connection", "per operation", "per byte")
-    for each in result.parts:
+    for each in found:
         fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
         yield from _of_parts(f"{each.engine} {each.mechanism}, {each.end}", *fitted)
         if each.floor_ns is not None:
@@ -239,18 +268,17 @@ def parts(result: Result) -> Iterator[str]:
                 f"a handshake costs as much as {size(even.value)} of response data ({size(even.low)} to {size(even.high)})",
                 "    ",
             )
-    yield "  `ciphercost predict` turns these into the figures of your own server"
-    worst = max(each.worst for each in result.parts)
-    if worst > DOUBTFUL:
-        yield from wrap(
-            f"! a cell is {worst:.1f} standard errors off the fit: the three parts do not explain all of the cost here",
-            "  ",
-            "    ",
-        )
 
 
-def _of_parts(name: str, connection: str, operation: str, byte: str) -> list[str]:
-    return named(name, 25, [(connection, 28), (operation, 46), (byte, 64)])
+def with_error(part: Part) -> str:
+    """`11.1 ± 0.5 µs`, in ms from 1,000 µs."""
+    if max(abs(part.value), part.high - part.low) < 1_000:
+        return plus(part, "µs")
+    return plus(Part(part.value / 1e3, part.low / 1e3, part.high / 1e3), "ms")
+
+
+def _of_parts(name: str, *figures: str) -> list[str]:
+    return named(name, 25, list(zip(figures, (28, 46, 64), strict=False)))
 
 
 BAR = 18

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ciphercost.estimate import notation
-from ciphercost.model.result import Cell, Parts
+from ciphercost.model.result import Cell, Parts, UnitCost
 from ciphercost.model.spec import ARMS
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import (
@@ -29,7 +29,7 @@ from ciphercost.report.plots._draw import (
     WEAK,
     Chart,
 )
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import added_text, cell_text, figure_text, unit_cost_text
 
 MOST = 20
 """Cells in the chart, at most; the table has all."""
@@ -68,6 +68,8 @@ def plots(of: Subject) -> Iterator[Plot]:
     """A plot by parts for each mechanism that has them, and one by end and mode for the cells."""
     for number, pair in enumerate(_pairs(of.result.parts)):
         yield _by_parts(of, pair, number)
+    if of.result.costs:
+        yield _by_unit(of.result.costs)
     labels = cell_text.names(of.result.cells)
     known = [(cell, label) for cell, label in zip(of.result.cells, labels, strict=True) if _levels(cell)]
     if known:
@@ -141,6 +143,32 @@ def _percent(shares: Sequence[float]) -> str:
     """Several shares as `98 to 99 %`, rounded down so that no part appears to be everything."""
     low, high = (math.floor(100 * each) for each in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+# ── page, opening, value
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _by_unit(costs: Sequence[UnitCost]) -> Plot:
+    """A table: the costs of a page and of an opening have no common axis."""
+    table = [
+        (
+            f"{each.engine} {each.mechanism}",
+            f"{unit_cost_text.unit(each)} ({unit_cost_text.whose(each)})",
+            added_text.time(each.us.value, (each.us.high - each.us.low) / 2),
+            added_text.span(each.us.low, each.us.high, each.us.value),
+            "" if each.floor_us is None else f"{notation.number(each.floor_us)} µs",
+        )
+        for each in costs
+    ]
+    return Plot(
+        name="where-units",
+        title="What encryption adds to each page, opening or value",
+        finding="; ".join(f"{name} adds {us} to each {unit}" for name, unit, us, *_ in table),
+        charts={},
+        table=Table(("mechanism", "to each", "adds", "95 % CI", "the cipher alone"), table),
+        note="From what the server counted or the workload does, and the CPU time that encryption adds to an operation.",
+    )
 
 
 # ── by end and by mode

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ciphercost.estimate.parts import DOUBTFUL
-from ciphercost.model.result import Cell, Part, Parts
-from ciphercost.report.words import added_text
+from ciphercost.estimate.least_squares import DOUBTFUL
+from ciphercost.model.result import Cell, Part, Parts, UnitCost
+from ciphercost.report.words import added_text, unit_cost_text
 from ciphercost.report.words.added_text import AddedCost
 
 LISTED = 3
@@ -22,12 +22,19 @@ Named = tuple[Cell, str]
 """A cell, and what it is called beside the others."""
 
 
-def of(who: str, cells: Sequence[Named], parts: Parts | None) -> Iterator[str]:
-    """What `who` adds in these cells, each with its label; `parts`: at the server, if the run fitted them."""
+def of(who: str, cells: Sequence[Named], parts: Parts | None, costs: Sequence[UnitCost] = ()) -> Iterator[str]:
+    """What `who` adds in these cells, each with its label.
+
+    `parts`: at the server, if the run fitted them; `costs`: of pages, openings and values, if the run determined them.
+    """
     known = [(found, label) for cell, label in cells if (found := added_text.of(cell)) is not None]
     if len(known) == 1:
         ((found, label),) = known
         yield f"{who} {added_text.adds(found)}{f' for {label}' * bool(label)}: {added_text.base(found)}."
+        if by_units := unit_cost_text.headline(costs, counted=True):
+            yield f"It {by_units}."
+    elif by_units := unit_cost_text.headline(costs):
+        yield f"{who} {by_units}."
     elif parts is not None and carry_over(parts):
         yield f"{who} {by_parts(parts)}."
     else:

@@ -8,9 +8,9 @@ from ciphercost.estimate import disturbance, failures, plausible
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, of_what
 from ciphercost.estimate.statistics import ALPHA
-from ciphercost.model.result import Cell, Imported, Parts, Result
+from ciphercost.model.result import Cell, Imported, Parts, Result, UnitCost
 from ciphercost.report import objective_text
-from ciphercost.report.words import added_sentences, added_text
+from ciphercost.report.words import added_sentences, added_text, unit_cost_text
 from ciphercost.report.words.cell_text import distinct, heading, is_control, names, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
@@ -195,7 +195,7 @@ def sentences(result: Result, only: str = "") -> list[str]:
             return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
     own = [
-        list(_of_one_mechanism(those, labels, only, _parts(result, those)))
+        list(_of_one_mechanism(those, labels, only, _parts(result, those), unit_cost_text.of_cells(result, those)))
         for those, labels in _by_mechanism(cells, known)
     ]
     said = [
@@ -285,14 +285,18 @@ def _parts(result: Result, cells: Sequence[Cell]) -> Parts | None:
 
 
 def _of_one_mechanism(
-    cells: Sequence[Cell], labels: Sequence[str], only: str, parts: Parts | None = None
+    cells: Sequence[Cell],
+    labels: Sequence[str],
+    only: str,
+    parts: Parts | None = None,
+    costs: Sequence[UnitCost] = (),
 ) -> Iterator[str]:
     """What encryption adds to an operation, then what that does to the rate; only the latter where CPU times are unknown."""
     named = list(zip(cells, labels, strict=True))
     added = [] if only else [each for each in named if "throughput" in each[0].overhead and added_text.of(each[0])]
     others = [each for each in named if not any(each[0] is cell for cell, _ in added)]
     if added:
-        yield from added_sentences.of(_who([cell for cell, _ in added]), added, parts)
+        yield from added_sentences.of(_who([cell for cell, _ in added]), added, parts, costs)
         if len(added) == 1:
             cell = added[0][0]
             core = "On one core, client included, it" if cell.regime == "one-core" and not cell.embedded else "It"
