@@ -46,7 +46,9 @@ CASES = [
     for command in COMMANDS
     if takes(command, server, client)
     and not (attack.strips and server in ("nginx", "valkey"))  # they have no request for TLS that could be denied
-    and not (attack.factors and command == "clean")  # it takes no --set, so its user can't demand more than TLS
+    and not (
+        attack.factors and command in ("clean", "predict")
+    )  # they take no --set, so their user can't demand more than TLS
 ]
 CONTROLS = [
     Case(NONE, server, client, command)

@@ -170,7 +170,7 @@ def test_a_verdict_on_a_disturbed_machine_says_so(name: str) -> None:
     [
         ("time", 1.18, 1.06, 1.31, "18 % more (6–31 %)"),
         ("TPS", 0.75, 0.736, 0.764, "25.0 % fewer (23.6–26.4 %)"),
-        ("time", 8.4, 7.96, 8.8, "8.40 times (7.96–8.80 times)"),
+        ("time", 8.4, 7.96, 8.8, "8.40 times (7.96–8.80)"),
         # What includes no change has no estimate.
         ("time", 1.036, 0.972, 1.104, "2.8 % less to 10.4 % more"),
         ("time", 3.3, 0.0, 100_020.4, "too wide"),

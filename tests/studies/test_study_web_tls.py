@@ -307,7 +307,7 @@ def test_the_tables_are_eighty_wide_and_twelve() -> None:
     lines = [" ".join(each.split()) for each in text.splitlines()]
     assert "250MB 1.328 → 2.81 1 → 2 5 → 10 90 → 90" in lines
     assert "3MB 0.0388 → 0.0387 0.3 → 0.3 6 → 6 1,000 → 1,000" in lines
-    assert any(each.startswith("100KB 64 100 → 90 10.0 % fewer (8.0–12.0 %)") for each in lines)
+    assert "100KB 64 100 → 90 10.0 % fewer (8.0–12.0 %) 3.00 times (2.90–3.10)" in lines
 
 
 def test_what_limited_each_cell_is_named() -> None:

@@ -57,7 +57,7 @@ def with_interval(cost: StudyFigure) -> str:
     interval = notation.interval(estimate, *more_and_less(cost.figure))
     if cost.low <= 1 <= cost.high and interval != notation.EXACT:
         return interval
-    return f"{notation.worded(estimate, *more_and_less(cost.figure))} ({interval})"
+    return f"{notation.worded(estimate, *more_and_less(cost.figure))} ({interval.removesuffix(notation.TIMES)})"
 
 
 def plus_minus(ratio: float | None, spread: float | None, figure: str = "") -> str:
