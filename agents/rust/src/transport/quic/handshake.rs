@@ -397,8 +397,10 @@ mod tests {
     use crate::message::{Connect, Line, Request};
     use crate::transport::tls::Application;
 
+    type Seen = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>)>>>;
+
     /// Notes what quinn-proto wanted to say, and what OpenSSL was given.
-    struct Spy(Shake, Arc<Mutex<Vec<(Vec<u8>, Vec<u8>)>>>);
+    struct Spy(Shake, Seen);
 
     impl ClientConfig for Spy {
         fn start_session(
