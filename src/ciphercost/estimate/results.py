@@ -399,8 +399,8 @@ def paced(machine: Mapping[str, Any], known: CellFacts, found: CellEstimate | No
     if machine.get("congestion_control") != "bbr" or known.spec.url or not size or size < PACED_BYTES:
         return []
     text = (
-        "this machine's TCP congestion control, bbr, paces connections to itself too, which may limit the plain arm and so hide the "
-        "cost; run `sysctl -w net.ipv4.tcp_congestion_control=cubic` and measure again"
+        "TCP's congestion control bbr paces both arms, which may hide the cost; run "
+        "`sysctl -w net.ipv4.tcp_congestion_control=cubic` and measure again"
     )
     return [Warning_("paced", text)]
 

@@ -64,7 +64,7 @@ def _lines(of: Prediction) -> Iterator[str]:
     yield f"{of.engine} {of.mechanism} adds {interval(of.added_us, 'µs')} to an operation of {number(of.load.cpu_us)} µs: {_pieces(of)}"
     yield f"CPU for the same load: {number(of.busy)} → {number(of.busy + of.added_cores.value)} cores, {_more(of.ratio)}"
     servers = Part(*(SERVERS * each for each in (of.ratio.value, of.ratio.low, of.ratio.high)))
-    yield f"{SERVERS} CPU-bound servers become {interval(servers, '')}".rstrip()
+    yield f"{SERVERS} CPU-bound servers become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
     if of.per_month is not None and of.price is not None:
         digits = max(2, _decimals((of.per_month.high - of.per_month.low) / 2))
         amount = f"{of.per_month.value:,.{digits}f}".replace("-", "−")
