@@ -147,7 +147,7 @@ def test_cpu_models_stand_side_by_side_where_both_measured_the_same_cell() -> No
     assert not answers.cpu_models(both, names)
     different = rows([record([cell()], 0, "One CPU"), record([cell("mysql")], 1, "Other CPU")])
     assert all(not each.elsewhere for each in answers.of(different))
-    assert "two CPU models" in answers.cpu_models(different, pages.names([each.machine for each in different]))
+    assert "one CPU model" in answers.cpu_models(different, pages.names([each.machine for each in different]))
 
 
 # ── order, proof, scale

@@ -149,4 +149,4 @@ def cpu_models(rows: Iterable[Row], names: Mapping[Machine, str]) -> str:
         return ""
     if len({each.cpu for each in names}) == 1:
         return f"All runs come from one CPU model, {next(iter(names)).cpu}; another may add more or less."
-    return "No cell was measured on two CPU models, so this book can't show how they differ."
+    return "Each result comes from one CPU model; on yours it may be several times higher or lower: measure it there."

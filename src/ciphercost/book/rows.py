@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ciphercost import mechanisms
 from ciphercost.book.check import Checked
 from ciphercost.estimate import levels
 from ciphercost.model.result import Cell, Estimate, Result
@@ -85,6 +86,8 @@ class Row(NamedTuple):
     estimates: dict[str, tuple[str, Estimate]]
     """By metric: what exactly was measured, as a key of `Cell.overhead`, and its ratio."""
     proof: str
+    protects: str
+    """What the mechanism protects, or protects against."""
     reason: str
     disturbed: bool
     """Every slice was disturbed, so its figures are not to be relied on."""
@@ -98,6 +101,12 @@ class Row(NamedTuple):
 
 
 LAYERS = {"transit": "in transit", "rest": "at rest", "column": "in columns", "control": "control"}
+
+
+def _protects(cell: Cell) -> str:
+    """As this version words it; an unknown mechanism has the words of its record."""
+    mechanism = mechanisms.find(cell.mechanism)
+    return cell.protects if mechanism is None else mechanisms.protection(mechanism)
 
 
 def rows(checked: Sequence[Checked]) -> list[Row]:
@@ -146,6 +155,7 @@ def _row(checked: Checked, number: int) -> Row:
         wire_bytes=levels.level(cell, "plain", "wire_bytes_per_op"),
         estimates={name: (key, cell.overhead[key]) for name, key in _keys(cell).items()},
         proof=_proof(cell),
+        protects=_protects(cell),
         reason=cell_text.without_number(cell) if not cell.overhead else cell.reason,
         disturbed=cell.disturbed,
         hashed=checked.label,

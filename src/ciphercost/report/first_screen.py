@@ -49,6 +49,15 @@ class FirstScreen(NamedTuple):
     """The command that answers the reader's next question, or empty."""
 
 
+def in_order(screen: FirstScreen) -> list[str]:
+    """The answers, with what the first of them about TLS means elsewhere behind it, then what each mechanism protects."""
+    at = next(
+        (place for place, said in enumerate(screen.answer, start=1) if "each new connection" in said),
+        len(screen.answer),
+    )
+    return [each for each in (*screen.answer[:at], screen.elsewhere, *screen.answer[at:], *screen.protects) if each]
+
+
 def of(result: Result) -> FirstScreen:
     """The first screen of a run."""
     return FirstScreen(
@@ -78,8 +87,7 @@ def carried(result: Result) -> Part | None:
 
 def elsewhere(result: Result) -> str:
     added = carried(result)
-    names = {cell.mechanism for cell in result.cells if cell.layer == "transit"}
-    return "" if added is None else added_sentences.elsewhere(names.pop(), added)
+    return "" if added is None else added_sentences.elsewhere(added)
 
 
 def protects(cells: Sequence[Cell]) -> Iterator[str]:
@@ -88,9 +96,9 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
     for cell in cells:
         if cell.overhead and cell.protects and cell.imported is None and not cell_text.is_control(cell):
             said.setdefault(cell.mechanism, cell.protects)
-    if len(said) <= MOST_PROTECTIONS:
-        for mechanism, text in said.items():
-            yield f"{mechanism} protects {text if len(said) == 1 else text.partition(';')[0]}."
+    if 1 <= len(said) <= MOST_PROTECTIONS:
+        texts = said.items() if len(said) == 1 else [(name, text.partition(";")[0]) for name, text in said.items()]
+        yield f"{'; '.join(f'{mechanism} protects {text}' for mechanism, text in texts)}."
 
 
 def basis(cells: Sequence[Cell]) -> str:
@@ -102,15 +110,16 @@ def basis(cells: Sequence[Cell]) -> str:
         return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
     sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
     quick = any(cell.mode == "quick" for cell in known)
-    counted = f"{sessions} session{'s' * (sessions != 1)}{' (these servers only)' * quick}, {blocks:,} blocks"
+    count = "one start" if quick and sessions == 1 else f"{sessions} session{'s' * (sessions != 1)}"
+    counted = f"{count}, {blocks:,} blocks"
     if any(cell.status == "unproven" for cell in known):
         proven = "NOT PROVEN"
     elif all(cell.layer == "control" for cell in known):
         proven = "controls: neither arm is encrypted"
     else:
-        proven = "both arms proven"
+        proven = "proven: on in one arm, off in the other"
     warnings = sum(len(cell.warnings) for cell in cells)
-    more = f"; {warnings} warning{'s' * (warnings != 1)}" if warnings else ""
+    more = f"; {warnings} warning{'s' * (warnings != 1)} below" if warnings else ""
     return f"{proven[0].upper()}{proven[1:]}; {counted}{more}."
 
 

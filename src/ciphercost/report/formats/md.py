@@ -41,7 +41,7 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 def render(result: Result) -> str:
     """At most MOST characters. If not everything fits, details and then rows are left out from the end, with a note."""
     screen = first_screen.of(result)
-    first, *further = filter(None, (*screen.answer, screen.elsewhere, *screen.protects))
+    first, *further = first_screen.in_order(screen)
     if result.study is not None:
         from ciphercost import studies
 
@@ -49,7 +49,7 @@ def render(result: Result) -> str:
         first, further = report.verdict, [report.compared, f"By our method: {first}", *further]
     head = [f"**{escaped(screen.disturbed)}**", ""] if screen.disturbed else []
     head += [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
-    head += [line for each in screen.limits for line in (f"**Limited**: {escaped(each, LONGEST)}", "")]
+    head += [line for each in screen.limits for line in (f"**Use with care**: {escaped(each, LONGEST)}", "")]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     said = verdict_text.told(result)
     rows = list(table(result.cells, said))

@@ -86,6 +86,11 @@ def _plot(added: Part, result: Result) -> Plot:
         for each in inside
         if each.percent > 0
     ]
+    values = [
+        {"us": us, "percent": 100 * added.value / us, "name": _share(added, us)}
+        for us in LENGTHS[1:-1]
+        if all(not 0.3 < us / each.us < 3 for each in inside)
+    ]
     who = next(f"{cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
     rows = [
         (NAMES[us], f"{_share(added, us)} more", f"{number(100 * added.low / us)}–{number(100 * added.high / us)} %")
@@ -105,12 +110,13 @@ def _plot(added: Part, result: Result) -> Plot:
         title=f"What {who} adds to an operation, by the operation’s own CPU time",
         finding=f"{adds} for each operation: " + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[:4]),
         charts={
-            width: Chart(_spec(size, least, most), {"line": line, "points": points}) for width, size in WIDTHS.items()
+            width: Chart(_spec(size, least, most), {"line": line, "points": points, "values": values})
+            for width, size in WIDTHS.items()
         },
         table=Table(("operation without encryption", "server CPU", "95 % interval"), rows),
-        note="The band is the 95 % interval"
-        + ("; a dot is what this run measured." if points else ".")
-        + " More bytes and new connections cost extra.",
+        note=f"The line follows from {adds} for each operation"
+        + ("; the dot was measured." if points else ".")
+        + " Larger answers and new connections cost extra.",
     )
 
 
@@ -130,6 +136,8 @@ def _spec(width: int, least: float, most: float) -> dict[str, Any]:
             "labelExpr": "datum.value < 1000 ? datum.value + ' µs' : datum.value / 1000 + ' ms'",
             "labelFlush": True,
             "grid": False,
+            "ticks": True,
+            "domain": True,
         },
     }
     y = {
@@ -162,7 +170,10 @@ def _spec(width: int, least: float, most: float) -> dict[str, Any]:
                 "mark": {"type": "point", "filled": True, "color": INK, "size": 60, "opacity": 1},
                 "encoding": at,
             },
-            {"data": {"name": "points"}, "mark": label | GROUND, "encoding": at},
-            {"data": {"name": "points"}, "mark": label | {"color": INK}, "encoding": at},
+            *(
+                {"data": {"name": name}, "mark": label | colour, "encoding": at}
+                for name in ("points", "values")
+                for colour in (GROUND, {"color": INK})
+            ),
         ],
     }

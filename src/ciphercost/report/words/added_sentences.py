@@ -12,8 +12,8 @@ from ciphercost.report.words.added_text import AddedCost
 
 LISTED = 3
 """Up to this many cells each has its figures in the sentence; above it, the lowest and the highest."""
-EXAMPLES = ((100.0, "100 µs"), (1_000.0, "1 ms"), (10_000.0, "10 ms"))
-"""CPU times of an operation for which a reader sees what the same addition means."""
+EXAMPLES = (100.0, 1_000.0, 10_000.0)
+"""CPU times of an operation, µs, for which a reader sees what the same addition means."""
 
 ASIDE = re.compile(r" \([^)]*\)")
 """What a label explains in parentheses; the table has it."""
@@ -50,7 +50,7 @@ def carry_over(parts: Parts) -> bool:
 
 
 def by_parts(parts: Parts) -> str:
-    """`adds 6.0 µs of server CPU (5.6–6.4) to each operation, 0.57 ns (…) to each byte and 1.71 ms (…) to each new connection`."""
+    """`adds 6.0 µs of server CPU (95 % CI 5.6–6.4) to each operation, 0.57 ns (…) to each byte and 1.71 ms (…) to each new connection`."""
     byte = Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
     pieces = [
         (_piece(parts.request_us, " of server CPU"), "each operation"),
@@ -58,15 +58,14 @@ def by_parts(parts: Parts) -> str:
         (_piece(parts.handshake_us), "each new connection"),
     ]
     first, second, third = (f"{said} to {where}" for said, where in pieces)
+    first = first.replace("(", "(95 % CI ", 1)
     return f"adds {first}, {second} and {third}"
 
 
-def elsewhere(mechanism: str, added: Part) -> str:
-    """`To an operation of 100 µs tls adds 6.0 %, of 1 ms 0.6 %, of 10 ms 0.06 %.`"""
-    (name, first), *further = [(name, added_text.share(added, us)) for us, name in EXAMPLES]
-    return (
-        f"To an operation of {name} {mechanism} adds {first}{''.join(f', of {name} {said}' for name, said in further)}."
-    )
+def elsewhere(added: Part) -> str:
+    """`An operation of 100 µs takes 6 % more CPU, one of 1 ms 0.6 %, of 10 ms 0.06 %.`"""
+    short, usual, long = (added_text.share(added, us) for us in EXAMPLES)
+    return f"An operation of 100 µs takes {short} more CPU, one of 1 ms {usual}, of 10 ms {long}."
 
 
 def _piece(part: Part, of_what: str = "") -> str:

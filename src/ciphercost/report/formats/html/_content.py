@@ -53,8 +53,10 @@ class Page(NamedTuple):
     """Set if every slice of a cell was disturbed."""
     answer: Markup
     picture: list[Figure]
+    elsewhere: Markup
+    """What the same addition means for operations of other lengths."""
     also: list[Markup]
-    """Further sentences of the first screen: what it means elsewhere and what it protects."""
+    """Further sentences of the first screen: other mechanisms, and what each protects."""
     limits: list[str]
     """Warnings that can change the conclusion."""
     budget: str
@@ -98,13 +100,14 @@ def page(of: Subject) -> Page:
     }
     study = _study(result)
     screen = first_screen.of(result)
-    said = [_unbroken(each) for each in filter(None, (*screen.answer, screen.elsewhere, *screen.protects))]
+    said = [_unbroken(each) for each in (*screen.answer, *screen.protects)]
     made = Page(
         title=f"What encryption costs · {result.id}",
         subtitle=cell_text.in_common(result.cells),
         warning=screen.disturbed,
         answer=_unbroken(study.verdict) if study else said[0],
         picture=[] if study else kinds["elsewhere"],
+        elsewhere=_unbroken(screen.elsewhere),
         also=[Markup("By our method: ") + said[0], *said[1:]] if study else said[1:],
         limits=screen.limits,
         budget=_budget(of),
