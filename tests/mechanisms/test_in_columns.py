@@ -544,7 +544,7 @@ def test_what_can_not_be_is_refused(arguments: str, words: str, tmp_path: Path) 
 
 
 def test_the_error_suggests_a_workload_with_secrets() -> None:
-    with pytest.raises(UsageError, match="search, sort"):
+    with pytest.raises(UsageError, match="search, secret-insert, secret-read, sort"):
         specs.check(Spec(cells=[CellSpec("postgresql", "pgcrypto-cbc-256")]))
 
 

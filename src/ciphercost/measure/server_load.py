@@ -6,10 +6,8 @@ It makes no load: one connection, two reads.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import fmean
 
 import msgspec
@@ -17,6 +15,7 @@ import msgspec
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.load_counters import CounterReader, CountsLoad
 from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host import supervisor
 from ciphercost.host.ports import LOOPBACK, is_loopback, is_own, listener
 from ciphercost.host.procfs import Sampler, tree
 from ciphercost.load import passwords
@@ -24,6 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.plaintext_guard import words
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.run_directory import new_id
 from ciphercost.model.server_counters import NO_CPU, Busy, Reading, Snapshot
 from ciphercost.plan.targets import counting
 from ciphercost.provision import counters_connection
@@ -53,14 +53,18 @@ def read(
     engine = TakesUrl.of(counts)
     engine.check_url(url)
     server = engine.running(url)
-    with tempfile.TemporaryDirectory(prefix="ciphercost-") as directory, Agent() as agent:
+    with (
+        supervisor.Supervisor(new_id()) as own,
+        supervisor.temporary(own, "predict") as directory,
+        Agent() as agent,
+    ):
         title = f"{counts.called_when_read} at {_place(server, server.connection())}"
         try:
-            connection = counters_connection.of(engine, url, server, ca, Path(directory))
+            connection = counters_connection.of(engine, url, server, ca, directory)
             if passwords.may_ask(connection) and passwords.ask_where_wanted(
                 agent, connection, engine.refuses_anonymous
             ):
-                connection = counters_connection.of(engine, url, server, ca, Path(directory))
+                connection = counters_connection.of(engine, url, server, ca, directory)
             title = f"{counts.called_when_read} at {_place(server, connection)}"
             agent.connect(ARM, connection)
         except AgentError as error:
@@ -107,7 +111,8 @@ def _twice(
         before = _snapshot(reader)
         sampler.refresh()
         sampler.begin()
-        wait(max(0.0, before.at + seconds - reader.spread / 2 - time.monotonic()))
+        # The CPU time is that of the wait. Where a snapshot is a mean over a while, the wait is at least as long.
+        wait(max(reader.spread, before.at + seconds - reader.spread / 2 - time.monotonic()))
         sampler.refresh()
         sampler.stop()
         after = _snapshot(reader)
