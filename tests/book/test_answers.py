@@ -22,7 +22,6 @@ from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import registry_facts
 from ciphercost.plan.resolve import resolve
 from ciphercost.report.words import added_text
-from conftest import Require
 
 PROVEN = [Proof(arm, "wire", True, "", 1) for arm in ("plain", "encrypted")]
 WIDTHS = [(390, "light"), (390, "dark"), (768, "light"), (1440, "light"), (1440, "dark")]
@@ -223,13 +222,6 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("front") / "index.html"
     path.write_text(pages.index(pages.book(many, rows(many))))
     return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def chromium(require: Require) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
-    with browser.chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

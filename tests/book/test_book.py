@@ -29,7 +29,6 @@ from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import registry_facts, toml
 from ciphercost.plan.resolve import resolve
 from ciphercost.runs import pipeline
-from conftest import Require
 
 LARGEST = 1_000_000
 """Bytes of the front page with everything that it loads."""
@@ -72,13 +71,6 @@ def built(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.exit_code == 0, done.output
     assert "4 cells of 2 runs" in done.output
     return place
-
-
-@pytest.fixture(scope="module")
-def chromium(require: Require) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
-    with browser.chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -95,6 +95,11 @@ def decimals_of_width(width: float) -> int:
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
+def decimals_of_half(half: float, most: int = 3) -> int:
+    """Decimals of two significant digits of an interval's half-width; 2 if it has no width."""
+    return max(0, min(most, 1 - math.floor(math.log10(half)))) if half > 0 else 2
+
+
 def number(value: float) -> str:
     """Three significant digits, with thousands separators."""
     if abs(value) >= 999.5:

@@ -60,14 +60,15 @@ def in_order(screen: FirstScreen) -> list[str]:
 
 def of(result: Result) -> FirstScreen:
     """The first screen of a run."""
+    added = carried(result)
     return FirstScreen(
         disturbed=disturbed.warning(result.cells),
         answer=verdict_text.sentences(result),
-        elsewhere=elsewhere(result),
+        elsewhere="" if added is None else added_sentences.elsewhere(added),
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
         limits=list(limits(result.cells)),
-        further=further(result),
+        further="" if added is None else PREDICT,
     )
 
 
@@ -83,11 +84,6 @@ def carried(result: Result) -> Part | None:
             return each.request_us
     own = [found for cell in result.cells if cell.layer == "transit" and (found := added_text.of(cell))]
     return added_text.part(own[0].added) if len(own) == 1 and own[0].added.low > 0 else None
-
-
-def elsewhere(result: Result) -> str:
-    added = carried(result)
-    return "" if added is None else added_sentences.elsewhere(added)
 
 
 def protects(cells: Sequence[Cell]) -> Iterator[str]:
@@ -133,8 +129,3 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
     yield from (text.partition("; ")[0] for _, text in texts[:MOST_LIMITS])
     if len(texts) > MOST_LIMITS:
         yield f"{len(texts) - MOST_LIMITS} more warnings are below"
-
-
-def further(result: Result) -> str:
-    """What turns the answer into that for the reader's own server, where what was measured carries over."""
-    return "" if carried(result) is None else PREDICT

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ciphercost.estimate.notation import number
+from ciphercost.estimate.notation import decimals_of_half, number
 from ciphercost.model.prediction import Prediction, Source
 from ciphercost.model.printable import printable
 from ciphercost.model.result import Part, Price
@@ -117,7 +116,7 @@ def interval(of: Part, unit: str) -> str:
 
 
 def _decimals(half: float) -> int:
-    return max(0, min(6, 1 - math.floor(math.log10(half)))) if half > 0 else 2
+    return decimals_of_half(half, most=6)
 
 
 def _pieces(of: Prediction) -> str:

@@ -34,12 +34,10 @@ def _added(cell: Cell) -> list[str] | str:
         return standing(cell)
     if (found := added_text.of(cell)) is None:
         return priced(cell)
-    levels, _, ratio = added_text.base(found).partition(", ")
-    ratio = ratio or cost(found.key, found.ratio)
     return [
         *added_text.figures(found),
-        levels,
-        ratio,
+        added_text.levels(found),
+        cost(found.key, found.ratio),
         _figure(cell, "throughput" if "throughput" in cell.overhead else "")[0],
     ]
 

@@ -19,9 +19,9 @@ from ciphercost.report.words import added_text
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 250
-LENGTHS = (10.0, 100.0, 1_000.0, 10_000.0)
-"""µs of CPU: the ends of the axis and its ticks."""
 NAMES = {10.0: "10 µs", 100.0: "100 µs", 1_000.0: "1 ms", 10_000.0: "10 ms"}
+LENGTHS = tuple(NAMES)
+"""µs of CPU: the ends of the axis and its ticks."""
 LEAST_SHARE = 0.1
 """Of the estimate, where the band ends although the interval goes on: a logarithmic axis has no 0."""
 PLAIN_BYTES = 4_000
@@ -87,13 +87,17 @@ def _plot(added: Part, result: Result) -> Plot:
         if each.percent > 0
     ]
     values = [
-        {"us": us, "percent": 100 * added.value / us, "name": _share(added, us)}
+        {"us": us, "percent": 100 * added.value / us, "name": added_text.share(added, us)}
         for us in LENGTHS[1:-1]
         if all(not 0.3 < us / each.us < 3 for each in inside)
     ]
     who = next(f"{cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
     rows = [
-        (NAMES[us], f"{_share(added, us)} more", f"{number(100 * added.low / us)}–{number(100 * added.high / us)} %")
+        (
+            NAMES[us],
+            f"{added_text.share(added, us)} more",
+            f"{number(100 * added.low / us)}–{number(100 * added.high / us)} %",
+        )
         for us in LENGTHS
     ]
     rows += [
@@ -104,7 +108,7 @@ def _plot(added: Part, result: Result) -> Plot:
         )
         for each in measured
     ]
-    adds = added_text.with_interval(added, "95 % CI ")
+    adds = added_text.with_interval(added, added_text.KNOWN)
     return Plot(
         name="elsewhere",
         title=f"What {who} adds to an operation, by the operation’s own CPU time",
@@ -118,10 +122,6 @@ def _plot(added: Part, result: Result) -> Plot:
         + ("; the dot was measured." if points else ".")
         + " Larger answers and new connections cost extra.",
     )
-
-
-def _share(added: Part, us: float) -> str:
-    return added_text.share(added, us)
 
 
 def _spec(width: int, least: float, most: float) -> dict[str, Any]:

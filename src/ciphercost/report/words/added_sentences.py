@@ -52,14 +52,8 @@ def carry_over(parts: Parts) -> bool:
 def by_parts(parts: Parts) -> str:
     """`adds 6.0 µs of server CPU (95 % CI 5.6–6.4) to each operation, 0.57 ns (…) to each byte and 1.71 ms (…) to each new connection`."""
     byte = Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
-    pieces = [
-        (_piece(parts.request_us, " of server CPU"), "each operation"),
-        (_piece(byte), "each byte"),
-        (_piece(parts.handshake_us), "each new connection"),
-    ]
-    first, second, third = (f"{said} to {where}" for said, where in pieces)
-    first = first.replace("(", "(95 % CI ", 1)
-    return f"adds {first}, {second} and {third}"
+    first = _piece(parts.request_us, added_text.KNOWN, whose="server CPU")
+    return f"adds {first} to each operation, {_piece(byte)} to each byte and {_piece(parts.handshake_us)} to each new connection"
 
 
 def elsewhere(added: Part) -> str:
@@ -68,11 +62,11 @@ def elsewhere(added: Part) -> str:
     return f"An operation of 100 µs takes {short} more CPU, one of 1 ms {usual}, of 10 ms {long}."
 
 
-def _piece(part: Part, of_what: str = "") -> str:
-    half = (part.high - part.low) / 2
+def _piece(part: Part, known: str = "", *, whose: str = "") -> str:
     if part.low <= 0 <= part.high:
-        return f"at most {added_text.time(max(part.high, 0.0), half)}{of_what}"
-    return f"{added_text.time(part.value, half)}{of_what} ({added_text.span(part.low, part.high, part.value)})"
+        half = (part.high - part.low) / 2
+        return f"at most {added_text.time(max(part.high, 0.0), half)}{f' of {whose}' if whose else ''}"
+    return added_text.with_interval(part, known, whose=whose)
 
 
 def _listed(known: Sequence[tuple[AddedCost, str]]) -> str:
@@ -91,9 +85,6 @@ def _listed(known: Sequence[tuple[AddedCost, str]]) -> str:
 
 
 def _to(found: AddedCost, label: str, *, first: bool) -> str:
-    whose = f" of {found.whose}" if first else ""
-    known = added_text.span(found.added.low, found.added.high, found.added.mean)
-    half = (found.added.high - found.added.low) / 2
-    ends = f"({'95 % CI ' * first}{known})"
-    to = f"to {'an operation' if first else 'one'} of {re.sub(ASIDE, '', label)}"
-    return f"{added_text.time(found.added.mean, half)}{whose} {ends} {to}"
+    known, whose, one = (added_text.KNOWN, found.whose, "an operation") if first else ("", "", "one")
+    said = added_text.with_interval(added_text.part(found.added), known, whose=whose)
+    return f"{said} to {one} of {re.sub(ASIDE, '', label)}"

@@ -5,7 +5,6 @@ What is added carries over to other statements on the same machine. The ratio do
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from ciphercost.estimate import notation, plausible
@@ -13,7 +12,7 @@ from ciphercost.estimate.levels import level
 from ciphercost.estimate.notation import number
 from ciphercost.model.result import Added, Cell, Estimate, Part
 from ciphercost.model.spec import ARMS
-from ciphercost.report.words.figure_text import bounds, cost, cpu_metric
+from ciphercost.report.words.figure_text import cost, cpu_metric
 
 WHOSE = {
     "server_cpu_per_op": "server CPU",
@@ -78,23 +77,32 @@ def span(low: float, high: float, like: float) -> str:
     return f"{first} to {last}" if low < 0 else f"{first}–{last}"
 
 
-def with_interval(part: Part, more: str = "") -> str:
-    """`1.71 ms (1.63–1.79)`. `more`: what stands before the interval."""
-    return f"{time(part.value, (part.high - part.low) / 2)} ({more}{span(part.low, part.high, part.value)})"
+KNOWN = "95 % CI "
+"""What stands before the first interval of a sentence."""
+
+
+def with_interval(part: Part, known: str = "", *, whose: str = "") -> str:
+    """`1.71 ms of server CPU (95 % CI 1.63–1.79)`. `known`: KNOWN or nothing; `whose`: `server CPU` or nothing."""
+    of_what = f" of {whose}" if whose else ""
+    return f"{time(part.value, (part.high - part.low) / 2)}{of_what} ({known}{span(part.low, part.high, part.value)})"
 
 
 def part(added: Added) -> Part:
     return Part(added.mean, added.low, added.high)
 
 
-def base(cost_: AddedCost) -> str:
-    """`13.1 → 19.1 µs, 46 % more`: what it is added to, and the ratio."""
+def levels(cost_: AddedCost) -> str:
+    """`13.1 → 19.1 µs`: what it is added to."""
     unit = "µs"
     plain, encrypted = cost_.plain, cost_.encrypted
     if min(plain, encrypted) >= 1000:
         plain, encrypted, unit = plain / 1e3, encrypted / 1e3, "ms"
-    levels = f"{number(plain)} → {number(encrypted)} {unit}"
-    return f"{levels}, {cost(cost_.key, cost_.ratio)}" if seen(cost_) else levels
+    return f"{number(plain)} → {number(encrypted)} {unit}"
+
+
+def base(cost_: AddedCost) -> str:
+    """`13.1 → 19.1 µs, 46 % more`: what it is added to, and the ratio; without that if the run sees nothing."""
+    return f"{levels(cost_)}, {cost(cost_.key, cost_.ratio)}" if seen(cost_) else levels(cost_)
 
 
 def line(cell: Cell) -> str:
@@ -136,11 +144,6 @@ def figures(found: AddedCost) -> tuple[str, str]:
     return f"{sign}{time(added.mean, (added.high - added.low) / 2)}", span(added.low, added.high, added.mean)
 
 
-def ratio(found: AddedCost) -> str:
-    """`46 % more (44–49 %)`."""
-    return f"{cost(found.key, found.ratio)} ({bounds(found.key, found.ratio)})"
-
-
 def _rough(percent: float) -> str:
     """Two significant digits of a percentage."""
     if percent < 0.1:
@@ -157,7 +160,7 @@ def _unit(us: float, half: float) -> tuple[float, str]:
 
 def _digits(value: float, half: float) -> str:
     """As many decimals as two significant digits of the half-width have, and not more digits than three of the value need."""
-    decimals = 2 if half <= 0 else max(0, min(3, 1 - math.floor(math.log10(half))))
+    decimals = notation.decimals_of_half(half)
     if abs(value) >= 99.5:
         decimals = 0
     elif abs(value) >= 9.95:

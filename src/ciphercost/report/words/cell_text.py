@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ciphercost.estimate.notation import interval, number, of_what, worded
-from ciphercost.model.result import Cell
+from ciphercost.model.result import Cell, Result
 from ciphercost.model.slices import Finding, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
@@ -36,6 +36,12 @@ def no_number(cell: Cell, said: set[str]) -> str:
         return f"{standing(cell)}{' for the reason given above' if cell.reason else ''}"
     said.add(cell.reason)
     return f"{standing(cell)}: {cell.reason}"
+
+
+def places(result: Result, cells: Iterable[Cell]) -> set[int]:
+    """Where these very cells stand in the result: their numbers, as fits name them."""
+    own = {id(cell) for cell in cells}
+    return {number for number, cell in enumerate(result.cells) if id(cell) in own}
 
 
 def is_control(cell: Cell) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.levels import LEVELS, level
-from ciphercost.estimate.notation import TIMES, by_factor, interval, number, of_what, percent, worded
+from ciphercost.estimate.notation import TIMES, by_factor, decimals_of_half, interval, number, of_what, percent, worded
 from ciphercost.model.printable import printable as printable  # what shows text has it from here
 from ciphercost.model.result import Cell, Estimate, Part
 from ciphercost.model.spec import ARMS
@@ -213,7 +213,7 @@ def size(count: float) -> str:
 def plus(part: Part, unit: str) -> str:
     """`412 ± 8 µs`, with as many digits as the interval supports."""
     half = (part.high - part.low) / 2
-    digits = max(0, min(3, 1 - math.floor(math.log10(half)))) if half > 0 else 2
+    digits = decimals_of_half(half)
     return f"{part.value:,.{digits}f} ± {half:,.{digits}f} {unit}"
 
 

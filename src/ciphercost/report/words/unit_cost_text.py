@@ -8,6 +8,7 @@ from ciphercost.estimate.least_squares import DOUBTFUL
 from ciphercost.estimate.notation import number
 from ciphercost.model.result import Cell, Result, UnitCost
 from ciphercost.report.words import added_text
+from ciphercost.report.words.cell_text import places
 
 UNITS = {
     "page": "page read or written",
@@ -79,12 +80,11 @@ def headline(costs: Sequence[UnitCost], *, counted: bool = False) -> str:
     said: list[str] = []
     for each in (*work, *[each for each in costs if each.unit == "opening" and sure(each)][:1]):
         half = (each.us.high - each.us.low) / 2
-        named = f" of {whose(each)}" if not said or each.measure == "time" else ""
+        named = whose(each) if not said or each.measure == "time" else ""
         if sure(each):
-            ends = f" ({'' if said else '95 % CI '}{added_text.span(each.us.low, each.us.high, each.us.value)})"
-            figure = f"{added_text.time(each.us.value, half)}{named}{ends}"
+            figure = added_text.with_interval(each.us, "" if said else added_text.KNOWN, whose=named)
         else:
-            figure = f"at most {added_text.time(each.us.high, half)}{named}"
+            figure = f"at most {added_text.time(each.us.high, half)}{f' of {named}' if named else ''}"
         said.append(f"{figure} to each {unit(each)}")
         if counted and each.unit != "opening" and each.units:
             said[-1] += f" ({number(each.units[0])} per operation)"
@@ -93,7 +93,7 @@ def headline(costs: Sequence[UnitCost], *, counted: bool = False) -> str:
 
 def of_cells(result: Result, cells: Sequence[Cell]) -> list[UnitCost]:
     """The costs of one fit, if the run has just one to these cells."""
-    own = {place for place, cell in enumerate(result.cells) if any(cell is each for each in cells)}
+    own = places(result, cells)
     found = [each for each in result.costs if own.issuperset(each.cells)]
     work = [each for each in found if each.unit != "opening"]
     openings = [each for each in found if each.unit == "opening"]

@@ -11,7 +11,7 @@ from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Parts, Result, UnitCost
 from ciphercost.report import objective_text
 from ciphercost.report.words import added_sentences, added_text, unit_cost_text
-from ciphercost.report.words.cell_text import distinct, heading, is_control, names, server_name, without_number
+from ciphercost.report.words.cell_text import distinct, heading, is_control, names, places, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
     bounds,
@@ -280,7 +280,7 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
 
 def _parts(result: Result, cells: Sequence[Cell]) -> Parts | None:
     """What the server pays for a connection, an operation and a byte, if the run fitted that to some of these cells."""
-    own = {number for number, cell in enumerate(result.cells) if any(cell is each for each in cells)}
+    own = places(result, cells)
     return next((each for each in result.parts if each.end == "server" and own.issuperset(each.cells)), None)
 
 
