@@ -41,6 +41,8 @@ class FirstScreen(NamedTuple):
     """The first is the answer; for several mechanisms each has its own."""
     elsewhere: str
     """What the same addition means for operations of other lengths; empty where that is unknown."""
+    behind: int
+    """After how many of the answers it stands: behind that of the parts, or behind all."""
     protects: list[str]
     basis: str
     """Sessions, blocks and proofs behind the answer."""
@@ -51,19 +53,20 @@ class FirstScreen(NamedTuple):
 
 def in_order(screen: FirstScreen) -> list[str]:
     """The answers, with what the first of them about TLS means elsewhere behind it, then what each mechanism protects."""
-    at = next(
-        (place for place, said in enumerate(screen.answer, start=1) if "each new connection" in said),
-        len(screen.answer),
-    )
-    return [each for each in (*screen.answer[:at], screen.elsewhere, *screen.answer[at:], *screen.protects) if each]
+    first, others = screen.answer[: screen.behind], screen.answer[screen.behind :]
+    return [each for each in (*first, screen.elsewhere, *others, *screen.protects) if each]
 
 
 def of(result: Result) -> FirstScreen:
     """The first screen of a run."""
     added = carried(result)
+    answer = verdict_text.sentences(result)
+    by_parts = [added_sentences.by_parts(each) for each in result.parts if each.end == "server"]
+    leads = (place for place, said in enumerate(answer, start=1) if any(each in said for each in by_parts))
     return FirstScreen(
         disturbed=disturbed.warning(result.cells),
-        answer=verdict_text.sentences(result),
+        answer=answer,
+        behind=next(leads, len(answer)),
         elsewhere="" if added is None else added_sentences.elsewhere(added),
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
