@@ -61,6 +61,7 @@ ALLOWED = {
     "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
     "runs/import_run.py": "imported runs have no cells",
     # They read records.
+    "book": "reads records",
     "estimate": "reads records",
     "report": "reads records, and lists what there is",
     "studies": "a study's own text, programs and drivers",
