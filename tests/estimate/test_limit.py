@@ -44,6 +44,7 @@ def cell(plain: dict[str, Any], encrypted: dict[str, Any], engine: str = "nginx"
 
 BUSY, IDLE = facts(98, 50), facts(40, 30)
 DISK = {"host": {"disk_busy": {"mean": 97.0, "variance": 0.0, "cv": 0.0}}}
+QUOTA = {"host": {"throttled": {"mean": 41.0, "variance": 0.0, "cv": 0.0}}}
 WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
 
 
@@ -81,6 +82,8 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
         ),
         (cell(IDLE | DISK, IDLE | DISK), "limited by the disk (97 % busy)"),
         (cell(BUSY | DISK, BUSY | DISK), "limited by the server's core (98 % busy) and the disk (97 % busy)"),
+        # A quota keeps the cores from being full.
+        (cell(IDLE | QUOTA, IDLE | QUOTA), "limited by the CPU quota (100 % used)"),
         # Disagreeing clocks don't give 103 %.
         (cell(facts(103, 50), facts(103, 50)), "limited by the server's core (100 % busy)"),
         # A server without measurements.

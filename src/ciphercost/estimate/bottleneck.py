@@ -17,6 +17,8 @@ from ciphercost.plan import conditions
 SATURATED = 0.85
 """Share of a resource from which it is the limit; the mark `client-bound` has the same for the client."""
 
+THROTTLED = 5.0
+"""Per cent of the time for which a CPU quota must withhold a CPU to be the limit; the mark `throttled` has the same."""
 OTHERS = "other processes or the hypervisor took CPU time too, so a core may have been full"
 
 
@@ -26,7 +28,7 @@ class Use(NamedTuple):
     name: str
     """`the server's 2 cores`."""
     short: str
-    """`server`, `client`, `shared`, `process`, `link` or `disk`."""
+    """`server`, `client`, `shared`, `process`, `link`, `disk` or `quota`."""
     share: float
     """0 to 1, or slightly above if two clocks disagree."""
     verb: str = "busy"
@@ -37,7 +39,13 @@ def uses(cell: Cell, arm: str) -> list[Use]:
     facts = cell.arms.get(arm, {})
     if cell.regime == "latency" or cell.mode == "imported" or not facts.get("throughput"):
         return []
-    return [*_cores(cell, facts), *_link(cell, facts), *_disk(facts)]
+    return [*_quota(facts), *_cores(cell, facts), *_link(cell, facts), *_disk(facts)]
+
+
+def _quota(facts: Mapping[str, Any]) -> list[Use]:
+    """A CPU quota that held processes back was used up. What else they used says little then."""
+    known = facts.get("host", {}).get("throttled")
+    return [Use("the CPU quota", "quota", 1.0, "used")] if known and known["mean"] > THROTTLED else []
 
 
 def _cores(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:

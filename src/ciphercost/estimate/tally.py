@@ -37,9 +37,10 @@ HOST = (
     "network_bytes_per_s",
     "disk_queue",
     "disk_busy",
+    "throttled",
 )
 """Host counters as sar prints them; SHARES are in per cent."""
-SHARES = frozenset({*HOST[:6], "disk_busy"})
+SHARES = frozenset({*HOST[:6], "disk_busy", "throttled"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
     "connects", "resumed", "early", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
@@ -93,6 +94,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         max(0, counters.network_bytes) / counters.window_ns * 1e9,
         counters.disk_queue,
         math.nan if counters.disk_busy is None else counters.disk_busy,
+        math.nan if counters.throttled_ns is None else counters.throttled_ns / counters.window_ns,
     )
 
 

@@ -39,6 +39,10 @@ MARKS = {
     "foreign-cpu": (
         "other processes used more than 5 % of the CPU in {n} of {all} slices; without them the interval is narrower"
     ),
+    "throttled": (
+        "a CPU quota held the server or the client back for more than 5 % of the time in {n} of {all} slices: rates and latencies are "
+        "those that the quota allows; CPU time per operation carries over to a server without one"
+    ),
     "jit": (
         "Java spent more than 10 % of the time compiling in {n} of {all} slices: the client was not warm; try a longer --time"
     ),

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host import run_ownership
+from ciphercost.host.cpu_quota import Throttling
 from ciphercost.host.proc_file import ProcFile
 from ciphercost.host.scheduling import Scheduling
 from ciphercost.host.volumes import disk
@@ -59,6 +60,8 @@ class Level(msgspec.Struct, frozen=True):
     disk_busy_ms: tuple[int, ...]
     """For each whole disk: how long it has had a request in flight; empty if unknown."""
     memory_available: int
+    throttled_ns: int
+    """How long quotas held back the groups of server, agent and controller; -1: there is none."""
 
 
 def _open(path: Path | str) -> ProcFile | None:
@@ -141,7 +144,8 @@ class Sampler:
     `relay`: ciphercost's single-threaded relay process, whose CPU is neither the server's nor foreign (0: none).
     `embedded`: the database lives in the agent's process together with the load, so the agent reports its CPU.
     `helpers`: processes that work for the server (FUSE daemons), with their children: their CPU, bytes and memory count
-    as the server's. They are in none of its control groups. `hops`: single processes between client and server.
+    as the server's. They are in none of its control groups. `hops`: single processes between client and server. `client`: the
+    agent, whose CPU quota counts too.
     """
 
     def __init__(
@@ -153,6 +157,7 @@ class Sampler:
         relay: int = 0,
         helpers: Iterable[int] = (),
         hops: Iterable[int] = (),
+        client: int = 0,
     ) -> None:
         self._server = server
         self._embedded = embedded
@@ -173,6 +178,7 @@ class Sampler:
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
         self._scheduling = Scheduling()
+        self._throttling = Throttling((os.getpid(), server, client, *self._helpers, *self._hops))
         self._counted: set[int] = set()
         """Processes whose own CPU clocks are summed: the helpers, and the server if no control group holds it."""
         self._started = self._level()
@@ -188,6 +194,7 @@ class Sampler:
             if file is not None:
                 file.close()
         self._scheduling.close()
+        self._throttling.close()
 
     def refresh(self, every: float = 0.0) -> None:
         """Update the list of the server's processes and their memory, unless that was less than `every` seconds ago.
@@ -262,6 +269,7 @@ class Sampler:
             network_bytes=max(0, b.network_bytes - a.network_bytes),
             disk_queue=max(0.0, (b.disk_weighted_ms - a.disk_weighted_ms) * 1e6 / window),
             disk_busy=busiest(a.disk_busy_ms, b.disk_busy_ms, window),
+            throttled_ns=None if b.throttled_ns < 0 else max(0, b.throttled_ns - a.throttled_ns),
         )
 
     # ── one moment ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -301,6 +309,7 @@ class Sampler:
             disk_weighted_ms=disk_weighted,
             disk_busy_ms=disk_busy,
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
+            throttled_ns=self._throttling.level_ns(),
         )
 
     def _machine_cpu(self) -> int:

@@ -16,12 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import idle, idle_setting, procfs, run_ownership
+from ciphercost.host import idle, idle_setting, run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.fleet.agent_pool import Cluster
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
-from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
@@ -37,12 +36,14 @@ from ciphercost.measure.recorded_facts import (
     describe_columns,
     describe_idle,
     describe_link,
+    describe_quota,
     describe_rows,
     describe_session,
     describe_version,
     opened,
     warn,
 )
+from ciphercost.measure.samplers import samplers_of
 from ciphercost.measure.session import Session
 from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
@@ -310,6 +311,7 @@ def open_unit(
     users_server.ready(bench, pair)
     describe_session(facts, pair, connected)
     describe_client(facts, pair, own)
+    describe_quota(facts, pair, own)
     describe_agent(facts, own.hello)
     describe_idle(facts, pair)
     enciphered.floors(facts, bench, own)
@@ -401,24 +403,6 @@ def measure_storage(session: int, unit: CellRun, pair: ServerPair, record: Recor
         directories, session, facts.seed, unit.bench.supervisor, cell=measurement.number, blocks=blocks, size=size
     ):
         record.append_storage(each)
-
-
-def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack) -> dict[Arm, SliceSampler]:
-    """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
-    if agent.server_sampler is not None:
-        return dict.fromkeys(pair.by_arm, agent.server_sampler)
-    made: dict[tuple[int, tuple[int, ...], tuple[int, ...]], procfs.Sampler] = {}
-    found: dict[Arm, SliceSampler] = {}
-    for arm, server in pair.by_arm.items():
-        root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
-        hops = pair.hop_pids(arm)
-        if (root, helpers, hops) not in made:
-            sampler = procfs.Sampler(
-                root, server.cgroups, embedded=pair.embedded, relay=pair.relay, helpers=helpers, hops=hops
-            )
-            made[root, helpers, hops] = stack.enter_context(contextlib.closing(sampler))
-        found[arm] = made[root, helpers, hops]
-    return found
 
 
 @contextlib.contextmanager

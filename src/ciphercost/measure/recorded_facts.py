@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import aes, idle, tls_names
+from ciphercost.host import aes, cpu_quota, idle, tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
@@ -266,6 +266,39 @@ def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> N
         return
     facts.findings = column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
     facts.stored = column_checks.sizes(pair.arm_view(arm, agent, arm) for arm in ARMS)
+
+
+QUOTA_TEXT = (
+    "a CPU quota of {} holds for {}: under it rates and latencies are those that the quota allows; read CPU time per operation, or measure "
+    "without the quota (`cpu.max` of the control group, CPUQuota= of the systemd unit, --cpus of the container)"
+)
+"""{}: cores, and for whom."""
+
+
+def describe_quota(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> None:
+    """Warn about CPU quotas of control groups that hold server or client."""
+    ends = {"the server": pair.server.pid if pair.server else 0, "the client": agent.pid}
+    found = {name: cpu_quota.tightest(pid) for name, pid in ends.items() if pid}
+    by_quota: dict[cpu_quota.Quota, list[str]] = {}
+    for name, quota in found.items():
+        if quota is not None:
+            by_quota.setdefault(quota, []).append(name)
+    warn(
+        facts,
+        "cpu-quota",
+        [
+            Warning_(
+                "cpu-quota",
+                QUOTA_TEXT.format(cores_text(quota.cores), " and ".join(names) + " together" * (len(names) > 1)),
+            )
+            for quota, names in by_quota.items()
+        ],
+    )
+
+
+def cores_text(cores: float) -> str:
+    """`0.5 cores`, `1 core`. Pure."""
+    return f"{cores:.3g} core{'s' * (cores != 1)}"
 
 
 def describe_idle(facts: CellFacts, pair: ServerPair) -> None:

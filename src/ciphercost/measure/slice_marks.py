@@ -12,6 +12,8 @@ from ciphercost.provision.server_pair import ServerPair
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
 STEAL = 0.05
+THROTTLED = 0.05
+"""Share of a slice for which a CPU quota withheld a CPU."""
 JAVA = 0.1
 """Share of a slice that Java may spend compiling, or collecting garbage."""
 CORES = os.cpu_count() or 1
@@ -21,7 +23,7 @@ TICK = 1 / os.sysconf("SC_CLK_TCK")
 def slice_marks(
     answer: AgentSlice, counters: Counters, pair: ServerPair, machines: Sequence[ClientMachine] | None = None
 ) -> list[str]:
-    """What disturbed a slice: `jit`, `gc`, `steal`, `foreign-cpu`, `client-bound`.
+    """What disturbed a slice: `jit`, `gc`, `steal`, `foreign-cpu`, `throttled`, `client-bound`.
 
     `machines`: those that made the load, if it was not this one alone; what disturbed one of them disturbed the slice.
     """
@@ -38,6 +40,8 @@ def slice_marks(
         marks.append("steal")
     if foreign / CORES > FOREIGN:
         marks.append("foreign-cpu")
+    if (counters.throttled_ns or 0) > THROTTLED * counters.window_ns:
+        marks.append("throttled")
     window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(pair.agent_cpus)))
     shared = pair.embedded or bool(pair.server_cpus & pair.agent_cpus)
     if machines is not None:

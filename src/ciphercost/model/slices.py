@@ -158,6 +158,9 @@ class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
     """Average number of requests in flight (weighted I/O time ÷ window)."""
     disk_busy: Share | None = None
     """Share of the window in which the busiest disk had a request in flight. None: unknown, as in records of older versions."""
+    throttled_ns: Count | None = None
+    """How long the CPU quotas of the controller's, the server's and the agent's control groups held them back, summed over CPUs and
+    groups. None: none has a quota, or unknown, as in records of older versions."""
 
 
 class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -181,7 +184,7 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     start_skew: Amount | None = None
     """Load from many agents: seconds from the first to the last that began to count. None: one agent."""
     marks: list[str] = []
-    """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`; Java agent: `jit`, `gc`. If it failed: TIMEOUT or AGENTS, or none."""
+    """Why this slice is suspect: `steal`, `foreign-cpu`, `throttled`, `client-bound`; Java agent: `jit`, `gc`. If it failed: TIMEOUT or AGENTS, or none."""
     error: str = ""
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.host import run_ownership, supervisor
+from ciphercost.host import cpu_quota, run_ownership, supervisor
 from ciphercost.host.link import Ends, Link, check_rights, linked, veth
 from ciphercost.host.standing import Standing
 from ciphercost.mechanisms._column import Columns
@@ -126,7 +126,8 @@ def start(
     }
     if bench.cell.url:
         users_server.log_in(bench, servers, arms)
-    straight = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
+    threads = cpu_quota.threads(len(agent_cpus), cpu_quota.tightest(os.getpid()))  # the agent is in the same group
+    straight = {arm: bench.connection(arm, servers, threads) for arm in arms}
     ways = hop_chain.ways(bench, {arm: servers[dataset.place(arm)] for arm in arms}, straight, server_cpus)
     chains = {arm: way.chain for arm, way in ways.items()}
     connect = direct = {arm: ways[arm].connection(chains[arm]) if arm in ways else straight[arm] for arm in arms}

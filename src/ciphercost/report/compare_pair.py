@@ -44,6 +44,7 @@ MIND = (
     "fixed-wait-in-both-arms",
     "steal",
     "foreign-cpu",
+    "throttled",
     "client-bound",
     "few-blocks",
     "few-sessions",

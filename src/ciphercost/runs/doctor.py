@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ciphercost import engines
-from ciphercost.host import aes, confinement, debian, idle, leftovers, link, programs, supervisor, tools
+from ciphercost.host import aes, confinement, cpu_quota, debian, idle, leftovers, link, programs, supervisor, tools
 from ciphercost.host.run_ownership import cgroup_parents, scratch_base
 from ciphercost.host.volumes import fuse, image, policy
 from ciphercost.load import agent
@@ -109,6 +109,13 @@ def _aes() -> Check:
 
 def _cores() -> Check:
     count = len(os.sched_getaffinity(0))
+    if quota := cpu_quota.tightest(os.getpid()):
+        what = f"{count}, of which a CPU quota allows {quota.cores:.3g} ({quota.group})"
+        return (
+            "cores",
+            "warn",
+            f"{what}: it caps rates and stretches latencies in both arms; measure without it if you can",
+        )
     if count < 2:
         return "cores", "warn", "1: server and client share it, so every figure includes the client's cost"
     text = f"{count}"

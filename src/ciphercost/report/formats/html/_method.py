@@ -125,6 +125,7 @@ def _dropped(of: Subject) -> Iterator[str]:
         "client-bound": "the load generator was the limit",
         "steal": "the hypervisor took CPU time",
         "foreign-cpu": "other processes were busy",
+        "throttled": "a CPU quota held server or client back",
         "jit": "Java compiled",
         "gc": "Java collected garbage",
     }

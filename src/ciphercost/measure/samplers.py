@@ -1,0 +1,34 @@
+"""samplers: who samples each arm's CPU time and bytes in a session."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ciphercost.host import procfs
+from ciphercost.load.load_client import LoadClient, SliceSampler
+from ciphercost.model.spec import Arm
+from ciphercost.provision.server_pair import ServerPair
+
+
+def samplers_of(pair: ServerPair, agent: LoadClient, stack: contextlib.ExitStack) -> dict[Arm, SliceSampler]:
+    """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
+    if agent.server_sampler is not None:
+        return dict.fromkeys(pair.by_arm, agent.server_sampler)
+    made: dict[tuple[int, tuple[int, ...], tuple[int, ...]], procfs.Sampler] = {}
+    found: dict[Arm, SliceSampler] = {}
+    for arm, server in pair.by_arm.items():
+        root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
+        hops = pair.hop_pids(arm)
+        if (root, helpers, hops) not in made:
+            sampler = procfs.Sampler(
+                root,
+                server.cgroups,
+                embedded=pair.embedded,
+                relay=pair.relay,
+                helpers=helpers,
+                hops=hops,
+                client=agent.pid,
+            )
+            made[root, helpers, hops] = stack.enter_context(contextlib.closing(sampler))
+        found[arm] = made[root, helpers, hops]
+    return found
