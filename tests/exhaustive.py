@@ -59,6 +59,7 @@ LOGINS = "|".join(
         (
             "postgresql-jdbc-sslmode=require,channelBinding=require",
             "postgresql-jdbc-sslmode=require,channelBinding=prefer",
+            "postgresql-rust-require,channel-binding=require",
             "mariadb-jdbc:4.0",
             "mariadb-rust-verify-full",
         ),

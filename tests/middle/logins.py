@@ -22,7 +22,7 @@ from ciphercost.host.impostor import CONVERSATIONS, Impostor, Speech
 from ciphercost.host.impostor.conversation import Did, Way
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java
-from ciphercost.model.connection import Connection, JdbcConnection, Pool, TlsMode
+from ciphercost.model.connection import ChannelBinding, Connection, JdbcConnection, Pool, TlsMode
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import CellSpec
@@ -50,7 +50,7 @@ class Login(NamedTuple):
     proven: bool
     says: str
     asks: str = ""
-    """Of a JDBC driver: properties in its URL. Of the Rust agent: its field `tls`."""
+    """Of a JDBC driver: properties in its URL. Of the Rust agent: its field `tls`, and factors behind it."""
     user: str = ""
     """An account of the server other than the usual one."""
 
@@ -61,6 +61,12 @@ class Login(NamedTuple):
     def logs_in(self) -> bool:
         """Whether it logs in to the server itself."""
         return self.did[0] != "refused"
+
+    @property
+    def factors(self) -> dict[str, str]:
+        """What the Rust agent is asked beside `tls`."""
+        more = "" if self.jdbc else self.asks.partition("&")[2]
+        return dict(each.split("=") for each in more.split("&") if each)
 
     @property
     def jdbc(self) -> bool:
@@ -85,6 +91,10 @@ LOGINS = [
     Login(
         "postgresql", "rust", ("statement", "statement", "statement", "password", "ended"), True,
         "but the server's identity was not verified", "require",
+    ),
+    Login(
+        "postgresql", "rust", ("ended",) * 5, True, "peer verified by channel binding",
+        "require&channel-binding=require",
     ),
     Login("mariadb", "jdbc:4.0", ("ended",) * 6, True, BY_PASSWORD),
     Login("mariadb", "jdbc:3.5", ("ended",) * 6, True, BY_PASSWORD, "sslMode=verify-full"),
@@ -179,8 +189,10 @@ class Running:
                 witness=EncryptsConnections.of(engine).tls_witness, password=Secret(password) if password else None,
             )  # fmt: skip
         else:
-            tls = msgspec.convert(login.asks, TlsMode)
+            tls = msgspec.convert(login.asks.partition("&")[0], TlsMode)
             own = self.fields(login.server) | {"user": user, "port": port, "tls": tls}
+            if binding := login.factors.get("channel-binding"):
+                own |= {"channel_binding": msgspec.convert(binding, ChannelBinding)}
             connection = own | {"password": Secret(password) if password else None}
         agent.connect(arm, connection)
         agent.query(arm, "SELECT 1")
@@ -205,9 +217,9 @@ class Running:
         with environment({variable: password}):
             if login.jdbc:
                 return prove_jdbc_url.examine(self.url(login, fields.port), client=login.client)
-            verify = {"require": {"verify": "require"}}.get(login.asks, {})
+            verify = {"verify": "require"} if login.asks.startswith("require") else {}
             url = f"{login.server}://{user}@localhost:{fields.port}/{fields.database}"
-            return prove.examine(CellSpec(login.server, "tls", url=url, factors=verify))
+            return prove.examine(CellSpec(login.server, "tls", url=url, factors=verify | login.factors))
 
 
 @contextlib.contextmanager

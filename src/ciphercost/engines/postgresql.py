@@ -37,6 +37,7 @@ from ciphercost.host.run_ownership import hand_over, own_file, server_user
 from ciphercost.load.connection_string import ConnectionString, libpq
 from ciphercost.model import bounds, grants
 from ciphercost.model.connection import Changes, Connection
+from ciphercost.model.constrained_types import DIRECT
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret
 
@@ -122,6 +123,8 @@ They contain OpenSSL 1.1.1 of 2018: no VAES or ML-KEM.
 """
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 NEWEST = "18"
+DIRECT_SINCE = 17
+"""The first version that takes TLS with the first byte."""
 CURVES = {"P-256": "prime256v1", "P-384": "secp384r1"}
 """Key exchange groups that versions before 18 can offer."""
 
@@ -280,6 +283,8 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     tls_round_trips = 1  # SSLRequest, and the server's one-letter reply
     tls_begins = "either"
+    tls_negotiations = ("postgres", DIRECT)
+    binds_logins = True
     tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"
@@ -491,6 +496,11 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         return settings | ({"debug_io_direct": "data"} if direct else {})
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:
+        if mechanism == "tls" and factors.get("negotiation") == DIRECT and major(version or NEWEST) < DIRECT_SINCE:
+            raise UsageError(
+                f"negotiation={DIRECT}: postgresql {version} takes TLS only after it was asked for it, version {DIRECT_SINCE} is the "
+                f"first that needs no question. Leave negotiation out, or use postgresql@{DIRECT_SINCE} or later."
+            )
         group = factors.get("group", "") if mechanism == "tls" else ""
         if group and major(version or NEWEST) < 18 and tls_names.GROUPS[group] not in CURVES:
             raise UsageError(

@@ -24,6 +24,7 @@ OLD = ("1.1", "1.0")
 """Versions that were deprecated by RFC 8996 (2021)."""
 PROTOCOLS = {"1.3": "TLSv1.3", "1.2": "TLSv1.2", "1.1": "TLSv1.1", "1.0": "TLSv1"}
 """Versions as OpenSSL, nginx and Apache name them."""
+POSTGRESQL_ALPN = "postgresql"
 HTTP3_ALPN = "h3"
 """HTTP/3, as client and server agree on it in the handshake."""
 HTTP3_LOGGED = "HTTP/3.0"

@@ -35,8 +35,8 @@ from ciphercost.host.tls_names import (
 )
 from ciphercost.mechanisms import Factor, Mechanism, Route
 from ciphercost.model.cipher_work import CipherWork
-from ciphercost.model.connection import Changes, TlsMode, TlsVersion
-from ciphercost.model.constrained_types import EARLY
+from ciphercost.model.connection import Changes, ChannelBinding, TlsMode, TlsVersion
+from ciphercost.model.constrained_types import DIRECT, EARLY
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, Layer
@@ -91,6 +91,19 @@ class Tls(Mechanism):
             "verify",
             ("full", "ca", "require"),
             "what the client checks: chain and name, chain only, nothing",
+            acts="connection",
+        ),
+        Factor(
+            "negotiation",
+            ("", "postgres", DIRECT),
+            "on PostgreSQL: how TLS begins, after a request in its own protocol (postgres) or with the first byte (direct, from version 17 on), "
+            "which saves a round trip; empty: postgres",
+            acts="connection",
+        ),
+        Factor(
+            "channel-binding",
+            ("", "prefer", "disable", "require"),
+            "on PostgreSQL: whether the login by SCRAM is bound to the TLS connection; empty: prefer, as with libpq and pgjdbc",
             acts="connection",
         ),
         Factor(
@@ -182,6 +195,15 @@ class Tls(Mechanism):
             )
         if cipher in SUITES_CBC and not tls.tls_cbc:
             raise UsageError(f"{engine.name} accepts no CBC suite: leave cipher={cipher} out")
+        if factors["negotiation"] and factors["negotiation"] not in tls.tls_negotiations:
+            raise UsageError(
+                f"negotiation={factors['negotiation']}: only PostgreSQL has a choice of how TLS begins, not {engine.name}; leave it out"
+            )
+        if factors["channel-binding"] and not tls.binds_logins:
+            raise UsageError(
+                f"channel-binding={factors['channel-binding']}: only PostgreSQL binds logins to the TLS connection, not {engine.name}; "
+                "leave it out"
+            )
         if factors["share"] != "all" and engine.language != "http":
             raise UsageError(
                 f"share={factors['share']} is for web servers; a connection to {engine.name} is encrypted or not: leave share out"
@@ -237,7 +259,7 @@ class Tls(Mechanism):
         """Return the key type of the server's certificate."""
         return {"peer_key": KEYS[factors["certificate"]]} if factors.get("certificate") else {}
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:
         """Pin only the given factors, so that none of ciphercost's defaults applies to a server you already run."""
         if arm == "plain":
             return {"tls": "off"}
@@ -249,6 +271,11 @@ class Tls(Mechanism):
         }
         if factors.get("resumption") == EARLY:
             changes["early_data"] = True
+        if factors.get("negotiation") == DIRECT:
+            changes["tls_at_once"] = True
+        # Through a hop that ends TLS, client and server see two certificates.
+        if HasTls.of(engine).binds_logins and not factors.get("hop"):
+            changes["channel_binding"] = msgspec.convert(factors.get("channel-binding") or "prefer", ChannelBinding)
         if "version" in factors or "cipher" in factors:
             changes["tls_min"] = changes["tls_max"] = msgspec.convert(
                 full["version"], TlsVersion
@@ -267,7 +294,7 @@ class Tls(Mechanism):
         return changes
 
 
-SIMPLE = ("client-cert", "resumption", "share", "library")
+SIMPLE = ("client-cert", "resumption", "share", "library", "negotiation", "channel-binding")
 """Factors that have no value but the default beside a hop: they are about the server's own TLS."""
 
 

@@ -17,6 +17,7 @@ TlsMode = Literal["off", "require", "verify-ca", "verify-full"]
 TlsVersion = Literal["1.0", "1.1", "1.2", "1.3"]
 HttpVersion = Literal["1.1", "2", "3"]
 WireCrypt = Literal["off", "require"]
+ChannelBinding = Literal["disable", "prefer", "require"]
 Call = Literal["executeUpdate", "execute", "batch"]
 """The JDBC call for statements that return no rows."""
 
@@ -56,6 +57,7 @@ class Connection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     # TLS
     tls: TlsMode | None = None
     tls_at_once: bool = False
+    channel_binding: ChannelBinding | None = None
     tls_ca: str | None = None
     tls_server_name: str | None = None
     tls_min: TlsVersion | None = None
@@ -154,6 +156,7 @@ class Changes(TypedDict, total=False):
     search_path: str | None
     tls: TlsMode | None
     tls_at_once: bool
+    channel_binding: ChannelBinding | None
     tls_ca: str | None
     tls_server_name: str | None
     tls_min: TlsVersion | None

@@ -25,6 +25,8 @@ Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+DIRECT = "direct"
+"""Value of the factor `negotiation`: TLS begins with the first byte, without a request in the server's own protocol."""
 EARLY = "0-rtt"
 """Value of the factor `resumption`: the first request of a resumed connection goes before the handshake is complete."""
 PREFIX = "ciphercost_"

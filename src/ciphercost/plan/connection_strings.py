@@ -54,14 +54,18 @@ def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
         )
     if asked.tls and ("version" in cell.factors or "cipher" in cell.factors):
         raise UsageError("the connection string and --set both limit the TLS version; remove one of them")
-    verify = VERIFY.get(level_of(asked, cell.ca), "")
-    if not verify or mechanism.name != "tls":
+    if mechanism.name != "tls":
         return cell
-    if cell.factors.get("verify", verify) != verify:
-        raise UsageError(
-            f"--set verify={cell.factors['verify']} contradicts {asked.said} of the connection string; remove one"
-        )
-    return msgspec.structs.replace(cell, factors={**cell.factors, "verify": verify})
+    wanted = dict(asked.factors)
+    if verify := VERIFY.get(level_of(asked, cell.ca), ""):
+        wanted["verify"] = verify
+    for name, value in wanted.items():
+        if cell.factors.get(name, value) != value:
+            what = asked.said if name == "verify" else f"{name}={value}"
+            raise UsageError(
+                f"--set {name}={cell.factors[name]} contradicts {what} of the connection string; remove one"
+            )
+    return msgspec.structs.replace(cell, factors={**cell.factors, **wanted})
 
 
 def remarks(cell: CellSpec, engine: Engine) -> list[str]:

@@ -13,7 +13,7 @@ from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load import headers
 from ciphercost.mechanisms import Mechanism
-from ciphercost.model.constrained_types import PLAN_FORMAT
+from ciphercost.model.constrained_types import DIRECT, PLAN_FORMAT
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
@@ -42,7 +42,9 @@ def registered(spec: CellSpec) -> Registered:
 def _of(engine: Engine, mechanism: Mechanism, spec: CellSpec) -> Registered:
     return Registered(
         embedded=engine.embedded,
-        tls_round_trips=engine.tls_round_trips if isinstance(engine, HasTls) else 0,
+        tls_round_trips=engine.tls_round_trips
+        if isinstance(engine, HasTls) and spec.factors.get("negotiation") != DIRECT
+        else 0,
         layer=mechanism.layer,
         protects=mechanisms.protection(mechanism),
         witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.silent(mechanism.layer)],

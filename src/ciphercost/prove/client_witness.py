@@ -30,7 +30,10 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     detail = describe(answer)
     if not answer.encrypted:
         return False, "unencrypted: nothing was negotiated"
-    if reason := negotiation_mismatch(answer, probe.pair.connect[arm], probe.pair.promised):
+    connection = probe.pair.connect[arm]
+    if arm in probe.pair.ways:  # a hop ends TLS and agrees to nothing
+        connection |= {"tls_at_once": False}
+    if reason := negotiation_mismatch(answer, connection, probe.pair.promised):
         return False, f"{detail}: {reason}"
     if probe.pair.connect[arm].tls in ("verify-ca", "verify-full") and not answer.verified:
         return False, f"{detail}: the peer was not verified"
@@ -51,7 +54,7 @@ def unverified(
         return ""
     if not answer.verified:
         return f"the server's identity was not verified: a man in the middle would look the same; {better}"
-    if connection.tls == "verify-ca":
+    if connection.tls == "verify-ca" and answer.verified_by != "channel binding":
         return (
             "the server's name was not verified: any server with a certificate of that authority would look the "
             f"same; {better.partition(', and --ca')[0]}"
@@ -65,6 +68,8 @@ def negotiation_mismatch(
     """What in a `connected` answer differs from the arm's fields or from what was `promised`. Empty if nothing does.
     Pure.
     """
+    if connection.tls_at_once and not answer.driver_version and answer.application != tls_names.POSTGRESQL_ALPN:
+        return "the server did not agree, by ALPN, to speak PostgreSQL's protocol, as it must where TLS begins with the first byte"
     if connection.http == "3" and answer.application != tls_names.HTTP3_ALPN:
         return "HTTP/3 was requested"
     asked = {

@@ -8,6 +8,7 @@ from ciphercost.host.datagram_relay import DatagramRelay, quic_sign
 from ciphercost.host.relay import Relay, moved
 from ciphercost.mechanisms import tls
 from ciphercost.model.connection import Connection
+from ciphercost.model.constrained_types import DIRECT
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
 from ciphercost.prove.probe import NULL_SEEN, Probe
@@ -28,7 +29,23 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
         with DatagramRelay(*connection.address) as taken:
             return _by_datagrams(probe, arm, moved(connection, "127.0.0.1", taken.port), taken)
     with Relay(*connection.address) as relay:
-        return _on_each_part(probe, arm, moved(connection, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
+        passed, detail = _on_each_part(probe, arm, moved(connection, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
+        return (
+            (passed, detail)
+            if not passed or not connection.tls_at_once
+            else begins_at_once(bytes(relay.to_server), detail)
+        )
+
+
+HANDSHAKE = b"\x16"
+"""The first byte of a TLS record that holds a part of a handshake (RFC 8446, 5.1)."""
+
+
+def begins_at_once(sent: bytes, detail: str) -> tuple[bool, str]:
+    """Whether TLS begins with the first byte that the client has sent. Pure."""
+    if sent.startswith(HANDSHAKE):
+        return True, f"{detail}; TLS begins with the first byte"
+    return False, f"{detail}, but TLS does not begin with the first byte, although negotiation is {DIRECT}"
 
 
 def _on_each_part(

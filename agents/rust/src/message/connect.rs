@@ -2,7 +2,7 @@
 
 use super::embedded::{DuckDb, Sqlite};
 use super::http::Http;
-use super::server::Server;
+use super::server::{ChannelBinding, Server, Tls};
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
@@ -157,6 +157,16 @@ impl Connect {
             }
             Connect::Mysql(_, asked) | Connect::Resp(_, asked) | Connect::Memcached(_, asked) if asked.tls_at_once => {
                 Err(Failure::bad_message("tls_at_once: only for postgres; where TLS can begin at once, it always does"))
+            }
+            Connect::Mysql(_, asked) | Connect::Resp(_, asked) | Connect::Memcached(_, asked)
+                if asked.channel_binding != ChannelBinding::Disable =>
+            {
+                Err(Failure::bad_message("channel_binding: only for postgres"))
+            }
+            Connect::Postgres(_, asked)
+                if asked.channel_binding == ChannelBinding::Require && asked.tls == Tls::Off =>
+            {
+                Err(Failure::bad_message("channel_binding: require needs tls"))
             }
             Connect::Mysql(_, asked) if asked.search_path.is_some() => {
                 Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))

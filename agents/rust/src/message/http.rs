@@ -1,7 +1,7 @@
 //! The fields of `connect` for a web server.
 
 use super::header_lines;
-use super::server::{Server, Tls, TlsVersion};
+use super::server::{ChannelBinding, Server, Tls, TlsVersion};
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
 use std::fmt;
@@ -84,6 +84,7 @@ impl Http {
             address: None,
             tls: self.tls,
             tls_at_once: false,
+            channel_binding: ChannelBinding::Disable,
             tls_ca: self.tls_ca.clone(),
             tls_server_name: self.tls_server_name.clone(),
             tls_min: self.tls_min,

@@ -14,4 +14,4 @@ pub use connect::{Connect, DRIVERS, Firebird, Null, Pool, WireCrypt, seconds};
 pub use embedded::{DuckDb, Sqlite};
 pub use http::{Http, HttpVersion};
 pub use request::{Arrivals, Floor, Hello, Line, Request, Slice, Variable};
-pub use server::{Server, Tls, TlsVersion};
+pub use server::{ChannelBinding, Server, Tls, TlsVersion};

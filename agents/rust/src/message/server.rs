@@ -12,6 +12,17 @@ pub enum Tls {
     VerifyFull,
 }
 
+/// Whether PostgreSQL's SCRAM is bound to the TLS connection, so that nobody can pass the login on to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChannelBinding {
+    #[default]
+    Disable,
+    /// If client, server and certificate allow it.
+    Prefer,
+    Require,
+}
+
 impl Server {
     /// Whether the certificate is verified, and no authority is named for it.
     pub fn names_no_authority(&self) -> bool {
@@ -73,9 +84,11 @@ pub struct Server {
     pub address: Option<std::net::IpAddr>,
     #[serde(default)]
     pub tls: Tls,
-    /// TLS begins with the first byte, as a proxy that ends it expects; the server is not asked for it.
+    /// TLS begins with the first byte, as a proxy that ends it expects, and PostgreSQL from 17 on; the server is not asked for it.
     #[serde(default)]
     pub tls_at_once: bool,
+    #[serde(default)]
+    pub channel_binding: ChannelBinding,
     pub tls_ca: Option<String>,
     pub tls_server_name: Option<String>,
     pub tls_min: Option<TlsVersion>,

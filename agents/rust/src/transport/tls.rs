@@ -8,6 +8,8 @@ use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
@@ -33,6 +35,8 @@ pub struct TlsClient {
     versions: String,
     /// The protocol that the server must agree to speak.
     application: Option<Application>,
+    /// What to add where the server hangs up: it may not know the way in which TLS begins.
+    if_closed: &'static str,
     pub sessions: Option<Arc<Sessions>>,
     /// Whether requests may go before the handshake is complete.
     pub early_data: bool,
@@ -46,15 +50,12 @@ pub struct Application {
     pub must_agree: bool,
 }
 
+const TOO_OLD: &str = "; PostgreSQL takes TLS without being asked for it from version 17 on";
 const HIGHEST_SECURITY_LEVEL: u8 = 5;
 
 impl TlsClient {
     /// None if the arm is unencrypted. `crowd`: idle connections hold no buffers, and get them back for each record.
-    pub fn new(asked: &Server, crowd: bool) -> Result<Option<TlsClient>> {
-        TlsClient::offering(asked, crowd, None)
-    }
-
-    /// The same, and offers the server one protocol (by ALPN) under TLS.
+    /// `application`: the protocol that is offered to the server, by ALPN.
     pub fn offering(asked: &Server, crowd: bool, application: Option<Application>) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
@@ -153,6 +154,7 @@ impl TlsClient {
             verify_chain,
             login_proves: asked.login_proves,
             versions: if min == max { named(max).into() } else { format!("{} to {}", named(min), named(max)) },
+            if_closed: if asked.tls_at_once { TOO_OLD } else { "" },
             application: application.filter(|application| application.must_agree),
             sessions,
             early_data: asked.early_data,
@@ -236,8 +238,10 @@ impl TlsClient {
             }
             Some(stack) => Failure::tls(format!("TLS handshake failed: {}", reason(stack))),
             None => match io {
-                Some(io) => Failure::tls(format!("TLS handshake failed: {io}")),
-                None => Failure::tls("TLS handshake failed: the server closed the connection"),
+                Some(io) => Failure::tls(format!("TLS handshake failed: {io}{}", self.if_closed)),
+                None => {
+                    Failure::tls(format!("TLS handshake failed: the server closed the connection{}", self.if_closed))
+                }
             },
         }
     }
@@ -267,6 +271,10 @@ impl TlsClient {
             } else {
                 ""
             },
+            application: ssl
+                .selected_alpn_protocol()
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .unwrap_or_default(),
             peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
             peer_key: ssl
                 .peer_certificate()
@@ -275,6 +283,18 @@ impl TlsClient {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// The hash of the server's certificate to which a login can be bound (RFC 5929, tls-server-end-point): by the hash function of its
+/// signature, but SHA-256 for MD5 and SHA-1. None: its signature has no hash function of its own, as Ed25519's.
+pub fn end_point(ssl: &SslRef) -> Option<Vec<u8>> {
+    let certificate = ssl.peer_certificate()?;
+    let digest = match certificate.signature_algorithm().object().nid().signature_algorithms()?.digest {
+        Nid::MD5 | Nid::SHA1 => MessageDigest::sha256(),
+        Nid::UNDEF => return None,
+        other => MessageDigest::from_nid(other)?,
+    };
+    certificate.digest(digest).ok().map(|hash| hash.to_vec())
 }
 
 /// Loads the client's own certificate and key, for a server that requests them.
@@ -297,6 +317,8 @@ pub struct Facts {
     pub resumed: bool,
     /// `certificate`, `password`, or empty.
     pub verified_by: &'static str,
+    /// What the server agreed to speak, by ALPN; empty: nothing was offered, or it did not say.
+    pub application: String,
     pub peer: String,
     pub peer_key: String,
 }

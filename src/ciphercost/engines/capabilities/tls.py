@@ -34,6 +34,10 @@ class HasTls(EncryptsConnections):
     """How a client begins TLS: with its first byte, or when the server agrees in its own protocol; either, if ciphercost's client can
     also begin at once with a hop that ends TLS.
     """
+    tls_negotiations: tuple[str, ...] = ()
+    """Ways in which a client can begin TLS with it, by the words of the factor `negotiation`; empty: there is one."""
+    binds_logins: bool = False
+    """Whether a login can be bound to the TLS connection (channel binding)."""
     tls_round_trips: int = 0
     """Round trips that the server's protocol needs to agree on TLS before the TLS handshake begins."""
 

@@ -66,6 +66,8 @@ class ConnectionString(msgspec.Struct, frozen=True, kw_only=True):
     """Files of revocation lists."""
     tls: Changes = {}
     """What it changes in encrypted connections."""
+    factors: dict[str, str] = {}
+    """What it asks of encryption beside the level, as factors of `tls`."""
     password: Secret | None = None
     """From a file that the string or the environment names."""
     passfile: str = ""

@@ -32,6 +32,7 @@ from ciphercost.load.connection_string import (
     unknown,
 )
 from ciphercost.model.connection import Changes, TlsVersion
+from ciphercost.model.constrained_types import DIRECT
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
@@ -85,14 +86,12 @@ HARMLESS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Named in one line and not used: parameter, and why."""
-_CHANNEL = "channel binding is not supported yet"
-_DIRECT = "direct TLS negotiation is not supported yet"
 _GSS = "Kerberos encryption is not supported; ciphercost examines TLS"
 _NAMELESS = "ciphercost's client always sends the server's name; remove it"
 CHOICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "channel_binding": {"disable": "", "prefer": "", "require": _CHANNEL},
-        "sslnegotiation": {"postgres": "", "direct": _DIRECT},
+        "channel_binding": {"disable": "", "prefer": "", "require": ""},
+        "sslnegotiation": {"postgres": "", DIRECT: ""},
         "gssencmode": {"disable": "", "prefer": "", "require": _GSS},
         "sslcertmode": {"disable": "", "allow": "", "require": CLIENT_CERTIFICATE},
         "sslsni": {"1": "", "0": _NAMELESS},
@@ -214,6 +213,9 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
             ca = ""  # as libpq: a missing file is no error with require
         elif level in ("verify-ca", "verify-full"):
             raise UsageError(f"sslrootcert={ca}: no such file")
+    if _text(found, "channel_binding") == "require" and level in ("", "allow", "prefer"):
+        # A login that is bound to the TLS connection has one, so this enforces more than the level says.
+        level, said = "require", found["channel_binding"].said
     if ca and level == "require":
         level, said = "verify-ca", f"{said} with a root certificate ({ca}), which libpq treats like sslmode=verify-ca"
     if level == "verify-full" and "hostaddr" in found and "host" not in found:
@@ -242,7 +244,27 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
         "require_verifies": True,
         "crl": (listed,) if listed else (),
         "tls": tls,
+        "factors": _factors(found, level),
     }
+
+
+def _factors(found: Mapping[str, Value], level: str) -> dict[str, str]:
+    """What the string asks of TLS's beginning and of the login's binding to it. Raises UsageError for what libpq refuses."""
+    factors = {}
+    if negotiation := _text(found, "sslnegotiation"):
+        if negotiation == DIRECT and level not in ("require", "verify-ca", "verify-full"):
+            raise UsageError(
+                f"{found['sslnegotiation'].said}: libpq refuses it with a weaker sslmode than require; write sslmode=verify-full too"
+            )
+        factors["negotiation"] = negotiation
+    if binding := _text(found, "channel_binding"):
+        if binding == "require" and level == "disable":
+            raise UsageError(
+                f"{found['channel_binding'].said}: there is no TLS connection to bind the login to, because of {found['sslmode'].said}; "
+                "remove one of them"
+            )
+        factors["channel-binding"] = binding
+    return factors
 
 
 # ── where values come from ────────────────────────────────────────────────────────────────────────────────────────────

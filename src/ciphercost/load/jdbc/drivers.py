@@ -21,6 +21,7 @@ from ciphercost.host import maven, versions
 from ciphercost.host.maven import Artifact
 from ciphercost.model import bounds
 from ciphercost.model.connection import JdbcCalls, JdbcConnection
+from ciphercost.model.constrained_types import DIRECT
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
 
@@ -28,6 +29,10 @@ Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird", "h2"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
 BY_PASSWORD = (3, 4)
 """The first MariaDB Connector/J that does not need the certificate of a CA."""
+AT_ONCE = (42, 7, 4)
+"""The first PostgreSQL JDBC driver that begins TLS with the first byte, and that has a choice of channel binding."""
+BINDS = (42, 7, 7)
+"""The first that really requires channel binding if it is told to (CVE-2025-49146)."""
 MANIFEST = "META-INF/MANIFEST.MF"
 SERVICE = "META-INF/services/java.sql.Driver"
 STORE_PASSWORD = "public-certificates"  # noqa: S105 - a trust store holds nothing secret; Java wants a password all the same
@@ -211,6 +216,10 @@ class TlsRequest(msgspec.Struct, frozen=True):
     """The only TLS version allowed, `1.2` or `1.3`; empty: driver and server negotiate."""
     ciphers: tuple[str, ...] = ()
     """The only cipher suites allowed, by OpenSSL or IANA name; empty: Java's defaults."""
+    at_once: bool = False
+    """PostgreSQL: TLS begins with the first byte."""
+    binding: str = ""
+    """PostgreSQL: `disable`, `prefer` or `require` channel binding; empty: the driver's default."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -299,13 +308,27 @@ def _mariadb(driver: Driver, target: Target, wish: TlsRequest) -> Told:
 
 
 def _pgjdbc(driver: Driver, target: Target, wish: TlsRequest) -> Told:
-    del driver
+    version = versions.version_key(driver.version)
+    for asked, since in (
+        (wish.at_once and f"negotiation={DIRECT}", AT_ONCE),
+        (wish.binding == "disable" and "channel-binding=disable", AT_ONCE),
+        (wish.binding == "require" and "channel-binding=require", BINDS),
+    ):
+        if asked and version < since:
+            first = ".".join(map(str, since))
+            raise UsageError(
+                f"{asked}: {driver.title} can't do it, version {first} is the first; leave it out, or use a newer driver"
+            )
     url = f"jdbc:postgresql://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
         return url, {"sslmode": "disable", "gssEncMode": "disable"}, ()
     properties = {"sslmode": wish.mode, "gssEncMode": "disable"}
     if wish.mode != "require":
         properties["sslrootcert"] = str(Path(wish.ca).absolute())
+    if wish.at_once:
+        properties["sslNegotiation"] = DIRECT
+    if wish.binding and version >= AT_ONCE:
+        properties["channelBinding"] = wish.binding
     return url, properties, _unsaid(wish)
 
 

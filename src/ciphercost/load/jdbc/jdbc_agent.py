@@ -284,7 +284,10 @@ def _wish(connection: Connection, store: str) -> TlsRequest:
     if connection.tls is None or connection.tls == "off":
         return TlsRequest()
     suites = tuple(filter(None, (connection.tls_ciphers or "").split(":")))
-    return TlsRequest(connection.tls, connection.tls_ca or "", store, connection.tls_max or "", suites)
+    at_once, binding = connection.tls_at_once, connection.channel_binding or ""
+    return TlsRequest(
+        connection.tls, connection.tls_ca or "", store, connection.tls_max or "", suites, at_once, binding
+    )
 
 
 def plain_version(text: str) -> str:

@@ -129,8 +129,8 @@ impl wire::Login<Answers> for Login {
         self.certificate = Some(certificate);
     }
 
-    fn has_proven(&self) -> bool {
-        self.has_proven
+    fn verified_by(&self) -> Option<&'static str> {
+        self.has_proven.then_some("password")
     }
 
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {

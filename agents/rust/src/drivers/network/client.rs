@@ -12,7 +12,7 @@ use crate::message::{self, Connected, Tls};
 use crate::opening;
 use crate::program::{Operation, Script};
 use crate::transport::socket::{Mode, resolve};
-use crate::transport::tls::{Facts, TlsClient};
+use crate::transport::tls::{Application, Facts, TlsClient};
 use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use std::sync::Arc;
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
     let login_proves = P::PROVES_CERTIFICATE && asked.names_no_authority();
     let asked = &message::Server { login_proves, ..asked.clone() };
-    let protection = Protection::from(TlsClient::new(asked, pool.is_crowd())?);
+    let offered = P::APPLICATION.filter(|_| asked.tls_at_once).map(|name| Application { name, must_agree: false });
+    let protection = Protection::from(TlsClient::offering(asked, pool.is_crowd(), offered)?);
     let setup = Arc::new(Setup::new(asked.setup.as_ref()));
     let address = resolve(&asked.host, asked.port)?;
     let asked = &message::Server { address: Some(address.ip()), ..asked.clone() };

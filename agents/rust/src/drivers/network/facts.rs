@@ -12,5 +12,8 @@ pub fn note(facts: Option<Facts>, connected: &mut Connected) {
     connected.verified_by = facts.verified_by.to_string();
     (connected.protocol, connected.cipher, connected.group) = (facts.protocol, facts.cipher, facts.group);
     (connected.peer, connected.peer_key) = (facts.peer, facts.peer_key);
+    if connected.application.is_empty() {
+        connected.application = facts.application;
+    }
     connected.library = if connected.encrypted { tls::library() } else { String::new() };
 }

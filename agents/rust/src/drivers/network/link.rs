@@ -88,7 +88,7 @@ impl<W: Wire> Link<W> {
         let facts = match (transport, &self.target.protection) {
             (Transport::Tls(stream), Protection::Tls(tls)) => {
                 let facts = tls.facts(stream.ssl());
-                Some(if self.login.has_proven() { Facts { verified_by: "password", ..facts } } else { facts })
+                Some(Facts { verified_by: self.login.verified_by().unwrap_or(facts.verified_by), ..facts })
             }
             (Transport::WireCrypt(stream), _) => Some(stream.facts()),
             (Transport::Quic(quic), _) => Some(quic.facts()),
@@ -197,6 +197,7 @@ impl<W: Wire> Link<W> {
     /// Sends the login's first message.
     fn log_in(&mut self, transport: Transport) -> Result<()> {
         if let (Transport::Tls(stream), Protection::Tls(tls)) = (&transport, &self.target.protection) {
+            self.login.protected_by(stream.ssl(), &self.target.asked);
             if let Some(certificate) = tls.to_be_proven(stream.ssl())? {
                 self.login.must_prove(certificate);
             }

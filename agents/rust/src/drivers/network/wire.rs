@@ -10,6 +10,7 @@ use crate::transport::socket::Socket;
 use crate::transport::tls::TlsClient;
 use crate::transport::traffic::Traffic;
 use crate::transport::wirecrypt;
+use openssl::ssl::SslRef;
 use std::io;
 
 /// How a connection to a server begins and ends, whatever runs on it.
@@ -20,6 +21,8 @@ pub trait Wire: Sized + Send + 'static {
     type Login: Login<Self::Inbox, Self::Asked>;
     /// The client's message before it closes the connection.
     const GOODBYE: &'static [u8];
+    /// The protocol's name in ALPN, for a server that takes TLS without being asked for it.
+    const APPLICATION: Option<&'static str> = None;
     /// Whether its login can verify a self-signed certificate by the password.
     const PROVES_CERTIFICATE: bool = false;
 
@@ -73,12 +76,15 @@ pub trait Login<I, A = message::Server>: Default + Send {
         Ok(Step::Done)
     }
 
+    /// Before the login: TLS protects it, with this session.
+    fn protected_by(&mut self, _session: &SslRef, _asked: &A) {}
+
     /// Before the login: it must verify this certificate, which no authority has signed.
     fn must_prove(&mut self, _certificate: SelfSigned) {}
 
-    /// Whether the login has verified that certificate.
-    fn has_proven(&self) -> bool {
-        false
+    /// By what the login has verified the server's certificate, if it has.
+    fn verified_by(&self) -> Option<&'static str> {
+        None
     }
 
     /// The login's first message.

@@ -4,11 +4,13 @@ use super::inbox::{Fields, Inbox, Message, error_of};
 use crate::connection::Step;
 use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
-use crate::message::{Server, Tls};
+use crate::message::{ChannelBinding as Binding, Server, Tls};
 use crate::transport::socket::Socket;
+use crate::transport::tls;
 use bytes::BytesMut;
+use openssl::ssl::SslRef;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 use postgres_protocol::message::frontend;
 use std::io;
 
@@ -17,11 +19,20 @@ const FEWEST_ITERATIONS: u32 = 4096;
 /// 2^10 times as many: more would only keep the client busy.
 const MOST_ITERATIONS: u32 = FEWEST_ITERATIONS << 10;
 
+/// How a login that is bound to the TLS connection is named.
+const BOUND: &str = "scram-sha-256-plus";
+const UNBOUND: &str = "channel_binding is require, but the server asks for a login that is not bound to the TLS connection: refused. \
+                       Let this user log in with scram-sha-256 over TLS";
+
 /// One login in progress.
 #[derive(Default)]
 pub struct Login {
     tls_asked: bool,
     scram: Option<ScramSha256>,
+    /// The certificate's hash, to which SCRAM can be bound.
+    end_point: Option<Vec<u8>>,
+    /// Whether it had to be bound to it, and is.
+    insists: bool,
     method: &'static str,
     server_version: String,
     /// A backslash begins an escape in every string: `standard_conforming_strings` is off.
@@ -48,6 +59,16 @@ impl wire::Login<Inbox> for Login {
             Ok(1) if answer == *b"S" => Ok(Step::Done),
             Ok(_) => Err(Failure::tls("the server does not offer TLS")),
         }
+    }
+
+    fn protected_by(&mut self, session: &SslRef, asked: &Server) {
+        if asked.channel_binding != Binding::Disable {
+            self.end_point = tls::end_point(session);
+        }
+    }
+
+    fn verified_by(&self) -> Option<&'static str> {
+        self.insists.then_some("channel binding")
     }
 
     fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
@@ -104,7 +125,11 @@ impl Login {
         let secret = || password.ok_or_else(|| Failure::connect("the server asks for a password and none was given"));
         let mut answer = BytesMut::new();
         match fields.i32() {
-            0 => return Ok(Turn::Wait),
+            0 => {
+                self.check_bound(asked)?;
+                return Ok(Turn::Wait);
+            }
+            3 | 5 if asked.channel_binding == Binding::Require => return Err(Failure::connect(UNBOUND)),
             3 if asked.exposed() => {
                 let text = "the server asks for the plaintext password over an unencrypted connection: refused. Use scram-sha-256 or TLS";
                 return Err(Failure::connect(text));
@@ -125,11 +150,11 @@ impl Login {
                 frontend::password_message(hash.as_bytes(), &mut answer).map_err(internal)?;
             }
             10 => {
-                // No channel binding, not even over TLS: both arms must do the same work.
-                let scram = ScramSha256::new(secret()?.as_bytes(), ChannelBinding::unsupported());
-                frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut answer).map_err(internal)?;
+                let (name, binding) = self.binding(fields.0, asked)?;
+                let scram = ScramSha256::new(secret()?.as_bytes(), binding);
+                frontend::sasl_initial_response(name, scram.message(), &mut answer).map_err(internal)?;
                 self.scram = Some(scram);
-                self.method = "scram-sha-256";
+                self.method = if name == SCRAM_SHA_256_PLUS { BOUND } else { "scram-sha-256" };
             }
             11 => {
                 let scram = self.scram.as_mut().ok_or_else(|| Failure::connect("SCRAM out of order"))?;
@@ -148,6 +173,27 @@ impl Login {
             }
         }
         Ok(Turn::Send(answer.to_vec()))
+    }
+
+    /// The SCRAM mechanism to use, of those that the server offers, and what it is bound to.
+    fn binding(&self, offered: &[u8], asked: &Server) -> Result<(&'static str, ChannelBinding)> {
+        let plus = offered.split(|byte| *byte == 0).any(|name| name == SCRAM_SHA_256_PLUS.as_bytes());
+        match (&self.end_point, asked.channel_binding) {
+            (_, Binding::Disable) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
+            (Some(hash), _) if plus => Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash.clone()))),
+            (_, Binding::Require) => Err(Failure::connect(UNBOUND)),
+            // The server sees that we could have: if it could too, somebody has changed its list.
+            (Some(_), Binding::Prefer) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
+            (None, Binding::Prefer) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
+        }
+    }
+
+    fn check_bound(&mut self, asked: &Server) -> Result<()> {
+        if asked.channel_binding == Binding::Require && self.method != BOUND {
+            return Err(Failure::connect(UNBOUND));
+        }
+        self.insists = asked.channel_binding == Binding::Require;
+        Ok(())
     }
 }
 
@@ -208,6 +254,32 @@ mod tests {
             }
         }
         (sent, Err(Failure::internal("not let in")))
+    }
+
+    /// The mechanism that is chosen of those that the server offers.
+    fn chosen(binding: &str, end_point: Option<&[u8]>, offered: &[u8]) -> Result<&'static str> {
+        let line = format!(
+            r#"{{"type":"connect","driver":"postgres","arm":"a","host":"h","port":1,"user":"me","database":"d","tls":"require","channel_binding":"{binding}"}}"#
+        );
+        let asked = match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+            Request::Connect(Connect::Postgres(_, server)) => *server,
+            other => panic!("{other:?}"),
+        };
+        let login = Login { end_point: end_point.map(<[u8]>::to_vec), ..Login::default() };
+        login.binding(offered, &asked).map(|(name, _)| name)
+    }
+
+    #[test]
+    fn a_login_is_bound_where_both_ends_can_and_refused_where_it_must_be_and_is_not() {
+        let (both, one) = (&b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"[..], &b"SCRAM-SHA-256\0\0"[..]);
+        let hash = Some(&[7; 32][..]);
+        assert_eq!(chosen("prefer", hash, both).unwrap(), SCRAM_SHA_256_PLUS);
+        assert_eq!(chosen("require", hash, both).unwrap(), SCRAM_SHA_256_PLUS);
+        for (binding, end_point, offered) in [("disable", hash, both), ("prefer", hash, one), ("prefer", None, both)] {
+            assert_eq!(chosen(binding, end_point, offered).unwrap(), SCRAM_SHA_256, "{binding}");
+        }
+        assert!(chosen("require", hash, one).unwrap_err().text.contains("channel_binding"));
+        assert!(chosen("require", None, both).unwrap_err().text.contains("channel_binding"));
     }
 
     const LET_IN: [(u8, &[u8]); 2] = [(b'R', &[0; 4]), (b'Z', b"I")];

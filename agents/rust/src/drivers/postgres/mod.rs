@@ -42,6 +42,7 @@ impl Wire for Postgres {
     type Asked = Server;
     type Inbox = Inbox;
     type Login = Login;
+    const APPLICATION: Option<&'static str> = Some("postgresql");
     const GOODBYE: &'static [u8] = b"X\0\0\0\x04";
 }
 

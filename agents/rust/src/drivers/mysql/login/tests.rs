@@ -299,7 +299,7 @@ fn with_certificate(version: &str, asked: &Server, said: &[&[u8]]) -> Result<boo
         number = number.wrapping_add(2);
         login.hear(&mut inbox, asked)?;
     }
-    Ok(login.has_proven())
+    Ok(login.verified_by().is_some())
 }
 
 /// OK with the proof of a certificate with this fingerprint, by what the server stores of the password.
