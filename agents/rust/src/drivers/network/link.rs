@@ -88,7 +88,10 @@ impl<W: Wire> Link<W> {
         let facts = match (transport, &self.target.protection) {
             (Transport::Tls(stream), Protection::Tls(tls)) => {
                 let facts = tls.facts(stream.ssl());
-                Some(Facts { verified_by: self.login.verified_by().unwrap_or(facts.verified_by), ..facts })
+                match self.login.verified_by() {
+                    Some(by) if facts.verified_by.is_empty() => Some(Facts { verified_by: by, ..facts }),
+                    _ => Some(facts),
+                }
             }
             (Transport::WireCrypt(stream), _) => Some(stream.facts()),
             (Transport::Quic(quic), _) => Some(quic.facts()),
