@@ -53,7 +53,6 @@ POSTGRESQL = (
     Case("channel_binding=require", 0, (PROVEN, "peer verified by channel binding")),
     Case("channel_binding=require&sslmode=disable", 2, ("no TLS connection to bind the login to",)),
     Case("sslnegotiation=direct", 2, ("libpq refuses it with a weaker sslmode than require",)),
-    Case("sslnegotiation=direct&sslmode=verify-full&sslrootcert={ca}", 0, (PROVEN, "TLS begins with the first byte")),
     Case("sslmod=require", 2, ("unknown parameter 'sslmod'", "did you mean 'sslmode'")),
 )
 MYSQL = (

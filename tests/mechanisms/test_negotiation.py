@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,25 @@ def server(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterat
     require(list(engines.get("postgresql").available()), "no PostgreSQL here: `ciphercost install postgresql`")
     with user_server("postgresql", tmp_path_factory.mktemp("server")) as found:
         yield found
+
+
+def test_a_string_that_asks_for_it_begins_tls_at_once_on_a_users_server(newer: str, tmp_path: Path) -> None:
+    with user_server("postgresql", tmp_path, version=newer.partition(".")[0]) as own:
+        url = f"{own.url}?sslmode=verify-full&sslrootcert={own.ca}&sslnegotiation=direct"
+        done = warm.run(["prove", url], cwd=tmp_path, env={**os.environ, **own.environment})
+    text = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 0, text
+    assert "TLS begins with the first byte" in text
+    assert "changes nothing" not in text
+
+
+def test_a_server_that_is_too_old_is_named(server: UserServer, tmp_path: Path) -> None:
+    if int(server.installation.version.partition(".")[0]) >= int(DIRECT):
+        pytest.skip("the first PostgreSQL here is new enough")
+    url = f"{server.url}?sslmode=verify-full&sslrootcert={server.ca}&sslnegotiation=direct"
+    done = warm.run(["prove", url], cwd=tmp_path, env={**os.environ, **server.environment})
+    assert done.returncode == 1
+    assert "PostgreSQL takes TLS without being asked for it from version 17 on" in " ".join(done.stdout.split())
 
 
 @contextlib.contextmanager

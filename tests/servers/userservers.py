@@ -236,11 +236,12 @@ def user_server(
     prepare: Callable[[Installation, Path, supervisor.Supervisor], None] | None = None,
     *,
     settings: Mapping[str, str] | None = None,
+    version: str = "",
 ) -> Iterator[UserServer]:
     """A server that encrypts, with some of the user's data on it. Its CA's certificate is in the directory.
 
     `prepare`: called with the server's own directory before the server is started; `settings`: instead of those that make it
-    encrypt.
+    encrypt; `version`: empty: the first that is found.
     """
     engine = engines.get(name)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
@@ -253,7 +254,7 @@ def user_server(
             ca.write_bytes(made.ca.read_bytes())
             at_server = made.ca
             own = own or HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
-        installation = engine.find()
+        installation = engine.find(version)
         engine.initialise(installation, scratch / "server", run_supervisor)
         if prepare:
             prepare(installation, scratch / "server", run_supervisor)

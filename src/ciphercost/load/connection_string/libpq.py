@@ -99,6 +99,8 @@ CHOICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Parameters of which some values change nothing here (""), and others are refused for a reason."""
+AS_FACTORS = ("channel_binding", "sslnegotiation")
+"""Those that become factors of `tls`."""
 _OAUTH = "a login by OAuth is not supported"
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -308,7 +310,8 @@ def _check(given: Mapping[str, Value]) -> list[str]:
         if name in CHOICES and each.text in CHOICES[name]:
             if reason := CHOICES[name][each.text]:
                 raise UsageError(f"{each.said}: {reason}")
-            lines.append(f"{each.said}: changes nothing here")
+            if name not in AS_FACTORS:
+                lines.append(f"{each.said}: changes nothing here")
         elif name in REFUSED:
             raise UsageError(f"{each.said}: {REFUSED[name]}")
         elif name in CHOICES:
