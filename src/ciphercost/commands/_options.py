@@ -126,6 +126,25 @@ CA_OPTION = click.option(
     help="PEM file of the certificate authority that signed your server's certificate; it may also hold revocation lists.",
     shell_complete=_completers.files,
 )
+CERT_OPTION = click.option(
+    "--cert",
+    metavar="FILE",
+    help="Your own certificate, for a server that asks for one: a PEM file with the chain above it, or a PKCS#12 file with the key.",
+    shell_complete=_completers.files,
+)
+KEY_OPTION = click.option(
+    "--key",
+    metavar="FILE",
+    help="Private key of --cert, unless that file holds it. The passphrase of an encrypted one comes from CIPHERCOST_KEY_PASSPHRASE, or "
+    "ciphercost asks for it.",
+    shell_complete=_completers.files,
+)
+SERVER_NAME_OPTION = click.option(
+    "--server-name",
+    metavar="NAME",
+    help="Name that your server's certificate has, and that is sent to it (SNI), if the URL names another address.",
+)
+OWN_TLS_OPTIONS = (CA_OPTION, CERT_OPTION, KEY_OPTION, SERVER_NAME_OPTION)
 BINDIR_OPTION = click.option(
     "--bindir",
     metavar="DIR",
@@ -321,7 +340,7 @@ MEASURE = (
             metavar="DURATION",
             help="Stop the load if the 99th percentile of a slice is above this, e.g. 50ms.",
         ),
-        CA_OPTION,
+        *OWN_TLS_OPTIONS,
     ),
     *section(
         CONDITIONS,

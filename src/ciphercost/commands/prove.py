@@ -8,10 +8,18 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, HEADER_OPTION, IV_OPTION, options
+from ciphercost.commands._options import (
+    BINDIR_OPTION,
+    DRIVER_OPTION,
+    HEADER_OPTION,
+    IV_OPTION,
+    OWN_TLS_OPTIONS,
+    options,
+)
 from ciphercost.commands._say import say
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import OwnTls
 
 
 @click.command()
@@ -32,7 +40,7 @@ from ciphercost.model.errors import UsageError
         shell_complete=_completers.settings,
     ),
     IV_OPTION,
-    CA_OPTION,
+    *OWN_TLS_OPTIONS,
     HEADER_OPTION,
     BINDIR_OPTION,
     click.option(
@@ -48,6 +56,9 @@ def prove(
     factors: tuple[str, ...],
     iv: str | None,
     ca: str | None,
+    cert: str | None,
+    key: str | None,
+    server_name: str | None,
     headers: tuple[str, ...],
     bindir: str | None,
     client: str | None,
@@ -80,13 +91,16 @@ def prove(
                 ("--set", factors),
                 ("--iv", iv),
                 ("--ca", ca),
+                ("--server-name", server_name),
                 ("--header", headers),
                 ("--bindir", bindir),
             )
             if value
         ]:
             raise UsageError(f"{given[0]} has no effect with a JDBC URL; remove it")
-        proven, text = prove_jdbc_url.examine(target, driver or "", client or "")
+        proven, text = prove_jdbc_url.examine(
+            target, driver or "", client or "", OwnTls(cert=cert or "", key=key or "")
+        )
         say(text)
         raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
 
@@ -120,6 +134,9 @@ def prove(
             "factors": factors,
             "iv": iv,
             "ca": ca,
+            "cert": cert,
+            "key": key,
+            "server_name": server_name,
             "bindir": bindir,
             "client": client,
             "driver": driver,

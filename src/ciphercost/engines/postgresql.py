@@ -282,6 +282,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     tls_begins = "either"
     tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    certificate_witness = "SELECT client_dn, client_serial FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"
     variables = "SELECT name, setting FROM pg_settings ORDER BY name"
     unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")

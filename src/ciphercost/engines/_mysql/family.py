@@ -175,9 +175,7 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
     give_password = mysql.INSTEAD
-    hides_certificate = (
-        "An account with REQUIRE X509 also needs a client certificate, which ciphercost can't present yet."
-    )
+    hides_certificate = "An account with REQUIRE X509 also needs a client certificate: --cert and --key."
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     direct_by_default = True
     tls_begins = "on request"
