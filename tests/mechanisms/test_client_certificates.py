@@ -18,7 +18,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.connection import Changes, Connected
 from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.slices import Proof
-from ciphercost.prove import client_witness, load_connections, session_witness, witnesses
+from ciphercost.prove import client_certificate, client_witness, load_connections, witnesses
 from ciphercost.prove.probe import Probe
 from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
@@ -77,7 +77,7 @@ def test_a_server_that_refuses_everybody_does_not_prove_that_it_requires_a_certi
         pair = pair_of(home, server, MUTUAL)
         server.stop()
         probe = Probe(home.engine, TLS, pair, agent, 1)
-        passed, words = session_witness.without_certificate(probe, pair.connect["encrypted"].single)
+        passed, words = client_certificate.without_certificate(probe, pair.connect["encrypted"].single)
     assert not passed
     assert "also refuses one with it" in words
 
@@ -118,7 +118,7 @@ def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Pat
     with home.started(MUTUAL) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", MUTUAL)
         fields |= {"tls_certificate": str(other.directory / CLIENT[0]), "tls_key": str(other.directory / CLIENT[1])}
-        refusal = session_witness.refusal(home.engine, agent, fields)
+        refusal = client_certificate.refusal(home.engine, agent, fields)
     assert refusal
 
 
@@ -237,7 +237,7 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
 @pytest.mark.parametrize(
     ("engine", "given", "message"),
     [
-        ("postgresql", {"client-cert": "on"}, "client-cert=on: .* web servers that it starts, not on postgresql"),
+        ("h2", {"client-cert": "on"}, "client-cert=on: .* servers that it starts, and not on h2"),
         ("url", {"client-cert": "on"}, "client-cert=on: .* not on url"),
         ("mysql", {"version": "1.1"}, r"version=1\.1: .*; write version=1\.2 or 1\.3"),
         ("mariadb", {"certificate": "rsa1536"}, "rsa1536: OpenSSL refuses RSA keys below 2048 bits"),

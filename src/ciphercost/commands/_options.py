@@ -144,6 +144,45 @@ SERVER_NAME_OPTION = click.option(
     metavar="NAME",
     help="Name that your server's certificate has, and that is sent to it (SNI), if the URL names another address.",
 )
+EVERY = "ciphercost.password-every"
+
+
+def _keep_every(context: click.Context, _: click.Parameter, every: str | None) -> None:
+    """Keep it for `_use_password_command`."""
+    context.meta[EVERY] = every
+
+
+def _use_password_command(context: click.Context, _: click.Parameter, command: str | None) -> None:
+    """Let every login to a server of the user's take its password from this command."""
+    from ciphercost.load import password_command, units
+
+    every = context.meta.get(EVERY)
+    if every and not command:
+        raise UsageError(f"{password_command.EVERY} {every} has no effect without {password_command.OPTION}; remove it")
+    if command is not None:
+        if not command.strip():
+            raise UsageError(f"{password_command.OPTION} is empty; give the command that prints the password")
+        password_command.use(command, units.duration(every, password_command.EVERY) if every else 0.0)
+
+
+PASSWORD_OPTIONS = (
+    click.option(
+        "--password-every",
+        metavar="DURATION",
+        is_eager=True,
+        callback=_keep_every,
+        help="Run --password-command again for connections that open after this time, e.g. 10m. [default: when a login is refused]",
+        expose_value=False,
+    ),
+    click.option(
+        "--password-command",
+        metavar="COMMAND",
+        help="Command that prints your server's password on one line, e.g. for tokens that expire. It runs again when a login is refused. "
+        "No record holds it.",
+        callback=_use_password_command,
+        expose_value=False,
+    ),
+)
 OWN_TLS_OPTIONS = (CA_OPTION, CERT_OPTION, KEY_OPTION, SERVER_NAME_OPTION)
 BINDIR_OPTION = click.option(
     "--bindir",
@@ -341,6 +380,7 @@ MEASURE = (
             help="Stop the load if the 99th percentile of a slice is above this, e.g. 50ms.",
         ),
         *OWN_TLS_OPTIONS,
+        *PASSWORD_OPTIONS,
     ),
     *section(
         CONDITIONS,

@@ -117,7 +117,19 @@ def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]
     return {"iv": value}
 
 
-BESIDE_A_FILE = ("output", "json_", "no_progress", "price", "print_spec", "targets", "cluster", "spread", "machines")
+BESIDE_A_FILE = (
+    "output",
+    "json_",
+    "no_progress",
+    "price",
+    "print_spec",
+    "targets",
+    "cluster",
+    "spread",
+    "machines",
+    "password_command",
+    "password_every",
+)
 
 
 def refuse_beside_a_file(path: str) -> None:

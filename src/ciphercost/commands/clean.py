@@ -6,7 +6,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import OWN_TLS_OPTIONS, options
+from ciphercost.commands._options import OWN_TLS_OPTIONS, PASSWORD_OPTIONS, options
 from ciphercost.commands._say import say
 from ciphercost.model.errors import UsageError
 
@@ -23,6 +23,7 @@ from ciphercost.model.errors import UsageError
         shell_complete=_completers.engines,
     ),
     *OWN_TLS_OPTIONS,
+    *PASSWORD_OPTIONS,
     click.option(
         "--schema",
         "wanted",

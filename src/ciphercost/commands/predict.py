@@ -6,7 +6,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import write_or_print
-from ciphercost.commands._options import OWN_TLS_OPTIONS, PRICE, options
+from ciphercost.commands._options import OWN_TLS_OPTIONS, PASSWORD_OPTIONS, PRICE, options
 from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
 
@@ -35,7 +35,7 @@ LEAST, MOST = 1.0, 3600.0
     "and changes nothing; what you give by an option counts instead.",
 )
 @click.option("--for", "time", metavar="TIME", help="With --url: seconds between its two reads. [default: 10s]")
-@options(*OWN_TLS_OPTIONS)
+@options(*OWN_TLS_OPTIONS, *PASSWORD_OPTIONS)
 @click.option("--format", "format_", default="terminal", metavar="FORMAT", help="terminal or json. [default: terminal]")
 @PRICE
 def predict(

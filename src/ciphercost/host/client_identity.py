@@ -235,7 +235,7 @@ def _key(content: bytes, where: str, file: str, named: Named) -> Key:
         ) from None
     if not isinstance(key, get_args(Key)):
         raise UsageError(f"{where}: a kind of key that TLS does not use; name an RSA, ECDSA or Ed25519 key")
-    return key
+    return cast("Key", key)
 
 
 def _opened(load: Callable[[bytes | None], object], where: str, named: Named) -> object:

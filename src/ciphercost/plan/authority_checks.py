@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ciphercost.load import password_command
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.planned import PlannedCell
@@ -19,6 +20,10 @@ WHOSE = {
 
 def check(cells: Sequence[PlannedCell]) -> None:
     """Raises UsageError for a cell with an authority, a certificate or a server's name if no cell of the run uses TLS with that server."""
+    if password_command.found() and not any(cell.spec.url and cell.engine.language != "http" for cell in cells):
+        raise UsageError(
+            f"{password_command.OPTION}: no login of this run takes that password; remove it, or name your server with --url"
+        )
     for planned in cells:
         cell = planned.spec
         for option, value in cell.own_tls.options.items():

@@ -12,6 +12,7 @@ from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import UsageError
+from ciphercost.model.proof_row import ProofRow
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
@@ -23,6 +24,7 @@ from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
+from ciphercost.runs import prove_facts
 
 ALSO_CLEAR = (
     "That is this connection. The server accepted an unencrypted one too (the control above), so a client that asks for "
@@ -31,8 +33,8 @@ ALSO_CLEAR = (
 """Below the verdict on a server that the user runs."""
 
 
-def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool, str]:
-    """(proven, text to print). `asked`: what the clients make of the cell's connection string.
+def examine(cell: CellSpec, asked: ConnectionString | None = None, row: ProofRow | None = None) -> tuple[bool, str]:
+    """(proven, text to print). `asked`: what the clients make of the cell's connection string; `row`: takes the facts.
 
     Raises CiphercostError if the target can't be reached or started.
     """
@@ -70,6 +72,10 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool
                 proven, text = judge(
                     [*proofs, *closely.proofs], bench, unverified, pair.closed, asked, alone, certified
                 )
+                if row is not None:
+                    prove_facts.note(
+                        row, bench, proofs, connected, pair, asked, alone, proven=proven, unverified=unverified
+                    )
                 found = in_columns(pair, agent) if pair.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 

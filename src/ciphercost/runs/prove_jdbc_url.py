@@ -29,6 +29,7 @@ from ciphercost.host.canary_scan import canary
 from ciphercost.host.client_identity import ClientIdentity
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
+from ciphercost.load import password_command
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import jdbc, option_files
 from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
@@ -44,6 +45,7 @@ from ciphercost.load.plaintext_guard import (
 from ciphercost.model.connection import Connected, JdbcConnection
 from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.own_tls import NONE, OwnTls
+from ciphercost.model.proof_row import ProofRow, ProofVerdict
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
@@ -236,8 +238,11 @@ def _own_properties(driver: Driver, url: str, place: Path, identity: ClientIdent
     return Secret("\n".join(f"{name}={value}" for name, value in properties.items()))
 
 
-def examine(url: str, jars: str = "", client: str = "", own: OwnTls = NONE) -> tuple[bool, str]:
+def examine(
+    url: str, jars: str = "", client: str = "", own: OwnTls = NONE, row: ProofRow | None = None
+) -> tuple[bool, str]:
     """(every server encrypted and verified, text to print). A URL that names several servers is examined once for each.
+    `row`: takes the facts of a URL that names one server.
 
     Raises CiphercostError if it can't connect or the driver rejects the URL.
     """
@@ -250,7 +255,7 @@ def examine(url: str, jars: str = "", client: str = "", own: OwnTls = NONE) -> t
     every = jdbc.singles(url)
     for number, each in enumerate(every, start=1):
         try:
-            proven, text = _examine_one(read(each.url), jars, client, identity)
+            proven, text = _examine_one(read(each.url), jars, client, identity, row)
         except RunError as error:
             if len(every) == 1:
                 raise
@@ -262,7 +267,9 @@ def examine(url: str, jars: str = "", client: str = "", own: OwnTls = NONE) -> t
     return all(proven for proven, _ in found), "\n".join(text for _, text in found)
 
 
-def _examine_one(address: Address, jars: str, client: str, identity: ClientIdentity | None) -> tuple[bool, str]:
+def _examine_one(
+    address: Address, jars: str, client: str, identity: ClientIdentity | None, row: ProofRow | None
+) -> tuple[bool, str]:
     """The same for one server."""
     cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
     driver = options.driver_of(cell)
@@ -272,13 +279,13 @@ def _examine_one(address: Address, jars: str, client: str, identity: ClientIdent
         run_ownership.hand_over(place)
         probe = Probe(address, engine, driver, place, identity)
         try:
-            return judge(probe, driver)
+            return judge(probe, driver, row)
         finally:
             probe.close()
 
 
-def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
-    """(encrypted and verified, text to print) from every witness of the connection."""
+def judge(probe: Probe, driver: Driver, row: ProofRow | None = None) -> tuple[bool, str]:
+    """(encrypted and verified, text to print) from every witness of the connection. `row`: takes the facts."""
     session = probe.connect()
     encrypted = session.encrypted
     used = f"{session.protocol} {session.cipher}".strip()
@@ -297,6 +304,14 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
             reason = f"ENCRYPTED with {used}"
         elif verdict:
             reason = f"ENCRYPTED with {used}, and the server VERIFIED ({_how(peer.by, named=named)})"
+    if row is not None:
+        row.server = f"{probe.engine.title} {jdbc_agent.plain_version(session.server_version)}"
+        row.protocol, row.cipher = session.protocol, session.cipher
+        row.by = [witness for witness, passed, _ in found if passed]
+        row.verified = _how(peer.by, named=named) if encrypted and peer.by else ""
+        good: ProofVerdict = "not verified" if encrypted and found[1][1] else "not proven"
+        row.verdict = "proven" if verdict else good if encrypted else "not encrypted"
+        row.reason = "" if verdict else "; ".join(words for _, passed, words in found if not passed)
     version = jdbc_agent.plain_version(session.server_version)
     lines = [f"{driver.title} · {probe.engine.title} {version} · {session.library}"]
     for witness, passed, detail in found:
@@ -336,6 +351,8 @@ def _user(address: Address) -> str:
 
 
 def _password(address: Address, user: str) -> Secret | None:
+    if by_command := password_command.found():
+        return by_command
     if address.engine == "postgresql":
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)
