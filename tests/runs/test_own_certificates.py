@@ -6,13 +6,21 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 import warm
+from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
+from ciphercost.host import supervisor
+from ciphercost.host.pki import CLIENT
+from ciphercost.model import run_directory
+from ciphercost.model.secret import reveal
 from client_certs import ClientAuthority, Own
 from conftest import RequireServer
 from userservers import UserServer, user_server
+from web_servers import site
 
 PASSPHRASE = "correct horse " + secrets.token_hex(4)
 FORMS = ("pem", "one", "sealed", "pkcs12")
@@ -106,3 +114,78 @@ def test_what_is_wrong_with_a_certificate_is_one_line(
         assert (found, text in said) == (status, True), said
         assert "Traceback" not in said
         assert status == 1 or said.count("ciphercost: ") == 1, said
+
+
+@pytest.mark.usefixtures("require_java")
+def test_a_jdbc_driver_presents_the_certificate(server: UserServer, authority: ClientAuthority) -> None:
+    own = authority.client("wanted", PASSPHRASE)["sealed"]
+    parts = urlsplit(server.url_for("wanted"))
+    place = f"jdbc:{server.engine.name}://{parts.netloc.rpartition('@')[2]}{parts.path}?user=wanted&"
+    # None of the drivers of MySQL and MariaDB takes an authority as PEM from its URL alone.
+    verified = {
+        "postgresql": f"sslmode=verify-full&sslrootcert={server.ca}",
+        "mysql": "sslMode=REQUIRED",
+        "mariadb": f"sslMode=verify-full&serverSslCert={server.ca}",
+    }
+    environment = {**os.environ, "MYSQL_PWD": "x", **ENVIRONMENT}
+    argv = ["prove", place + verified[server.engine.name]]
+    with_it, without = (warm.run([*argv, *more], env=environment) for more in (own.options, []))
+    assert with_it.returncode == (1 if server.engine.name == "mysql" else 0), with_it.stdout + with_it.stderr
+    assert "ENCRYPTED" in with_it.stdout
+    assert PASSPHRASE not in with_it.stdout + with_it.stderr
+    assert (without.returncode, "the application can't connect" in without.stderr) == (1, True), without.stdout
+
+
+# ── servers that report nothing about a session ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_web_server_lets_the_certificate_in_and_nobody_else(require_server: RequireServer, tmp_path: Path) -> None:
+    mutual = {"certificate": "ecdsa-p256", "client-cert": "on"}
+    with (
+        site(require_server("nginx"), tmp_path, {"/1KB": 1000}) as made,
+        made.started(mutual) as running,
+    ):
+        place = made.secrets / "tls-ecdsa-p256-mutual"
+        url = f"https://localhost:{running.other_ports['tls']['port']}/1KB"
+        check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path)
+        stranger = ClientAuthority(tmp_path / "others").client("me")["pem"]
+        refused = warm.run(["prove", url, "--ca", place / "ca.pem", *stranger.options])
+        assert refused.returncode == 1
+        assert "Check that your certificate is of an authority that the server trusts" in " ".join(
+            refused.stderr.split()
+        )
+
+
+def test_a_store_lets_the_certificate_in_and_nobody_else(require_server: RequireServer, tmp_path: Path) -> None:
+    engine, installation = engines.get("valkey"), require_server("valkey")
+    tls = mechanisms.get("tls")
+    factors = tls.check({"certificate": "ecdsa-p256", "client-cert": "on"})
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        engine.initialise(installation, scratch / "server", run_supervisor)
+        settings = tls.server_settings(engine, factors, scratch / "secrets")
+        request = StartRequest(installation, scratch / "server", run_supervisor, settings=settings, logs=tmp_path)
+        running = engine.start(request)
+        try:
+            place = scratch / "secrets" / "tls-ecdsa-p256-mutual"
+            url = f"valkeys://localhost:{running.other_ports['tls']['port']}"
+            password = {"VALKEYCLI_AUTH": reveal(running.connection().password)}
+            check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path, password)
+        finally:
+            running.stop()
+
+
+def check(argv: list[str | Path], place: Path, directory: Path, more: Mapping[str, str] | None = None) -> None:
+    """`prove` succeeds with the certificate and key in `place`, and says without them what the server wants."""
+    cert, key = directory / "me.pem", directory / "me.key"
+    cert.write_bytes((place / CLIENT[0]).read_bytes())
+    key.touch(0o600)
+    key.write_bytes((place / CLIENT[1]).read_bytes())
+    environment = {**os.environ, **(more or {})}
+    let_in, refused = (warm.run([*argv, *own], env=environment) for own in (["--cert", cert, "--key", key], []))
+    said = " ".join(let_in.stdout.split())
+    assert (let_in.returncode, "ENCRYPTED, proven by" in said) == (0, True), said + let_in.stderr
+    assert "without a client certificate it refuses: " in said
+    assert refused.returncode == 1
+    wanted = "The server asks for a client certificate: give yours with --cert FILE and --key FILE"
+    assert wanted in " ".join((refused.stderr + refused.stdout).split())

@@ -7,6 +7,7 @@ itself. Its word stays in this process's memory.
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Callable
@@ -66,6 +67,7 @@ class PasswordCommand:
                 stdout=subprocess.PIPE,
                 env=kept,
                 timeout=seconds,
+                preexec_fn=_no_core_dump,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -87,6 +89,10 @@ class PasswordCommand:
         if len(lines[0].encode()) > LONGEST or not lines[0].isprintable():
             _fail("printed what no password is; it must print the password alone, on one line")
         return lines[0]
+
+
+def _no_core_dump() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it would hold the password
 
 
 def _fail(what: str) -> NoReturn:
