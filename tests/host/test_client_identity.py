@@ -65,7 +65,12 @@ def test_other_forms_of_keys_are_read(own: dict[str, Own], form: PrivateFormat, 
 def test_the_passphrase_is_asked_for_once(own: dict[str, Own], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(getpass, "getpass", lambda text: asked.append(text) or PASSPHRASE)
+
+    def answered(text: str) -> str:
+        asked.append(text)
+        return PASSPHRASE
+
+    monkeypatch.setattr(getpass, "getpass", answered)
     for _ in range(2):
         client_identity.load(named(own["sealed"]))
     assert asked == [f"Passphrase of {own['sealed'].key}: "]

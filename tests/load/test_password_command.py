@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,16 @@ from userservers import user_server
 
 
 @pytest.fixture
-def counted(tmp_path: Path) -> Iterator[str]:
+def counted(tmp_path: Path) -> str:
     """A command that prints a new word each time: word1, word2 …"""
     runs = tmp_path / "runs"
-    return f"echo >> {runs}; echo word$(wc -l < {runs})"  # type: ignore[return-value]
+    return f"echo >> {runs}; echo word$(wc -l < {runs})"
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(password_command.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 

@@ -181,8 +181,9 @@ def check(argv: list[str | Path], place: Path, directory: Path, more: Mapping[st
     cert.write_bytes((place / CLIENT[0]).read_bytes())
     key.touch(0o600)
     key.write_bytes((place / CLIENT[1]).read_bytes())
-    environment = {**os.environ, **(more or {})}
-    let_in, refused = (warm.run([*argv, *own], env=environment) for own in (["--cert", cert, "--key", key], []))
+    environment, named = {**os.environ, **(more or {})}, ("--cert", cert, "--key", key)
+    let_in = warm.run([*argv, *named], env=environment)
+    refused = warm.run(argv, env=environment)
     said = " ".join(let_in.stdout.split())
     assert (let_in.returncode, "ENCRYPTED, proven by" in said) == (0, True), said + let_in.stderr
     assert "without a client certificate it refuses: " in said

@@ -100,9 +100,12 @@ class TakesUrl(Capability):
         error: AgentError,
     ) -> str:
         """Say what is wrong with this arm, and what to do. It may ask the server again, over the arm's own `connection`."""
-        if connection.mutual and LOST.search(str(error)):
-            return f"The server may have refused the client certificate without a word. {CERTIFICATE_REFUSED}."
-        return self.hint(error.code, str(error))
+        hint = self.hint(error.code, str(error))
+        if not (connection.by_tls and LOST.search(str(error))):
+            return hint
+        if connection.mutual:
+            return f"The server may have refused the client certificate without a word. {CERTIFICATE_REFUSED}"
+        return f"{hint} Or it asks for a client certificate: give yours with --cert FILE and --key FILE"
 
     def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
         """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""
