@@ -208,7 +208,15 @@ RULES = [
     *rules(
         LONG,
         r"test_client_certificates::test_a_run_compares_them",
+        r"test_client_certificates::test_its_cost_has_an_interval",
         instead="test_client_certificates::test_a_client_certificate_is_required_and_verified",
+    ),
+    *rules(
+        COMBINATION,
+        r"test_client_certificates::test_every_server_requires_it\[(mysql|redis|memcached|mariadb-jdbc|mysql-jdbc)",
+        r"test_own_certificates::test_a_client_is_let_in_by_its_certificate\[(mysql|mariadb-(one|pem|pkcs12))",
+        r"test_own_certificates::test_(what_is_wrong_with_a_certificate_is_one_line|a_jdbc_driver_presents_the_certificate)\[mysql",
+        r"test_certificate_in_the_middle::test_he_learns_nothing_of_a_login\[.*(?<!expired-postgresql)(?<!stripped-postgresql)(?<!none-postgresql)\]",
     ),
     *rules(
         LONG,

@@ -240,7 +240,7 @@ def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Age
 
 def test_a_driver_that_ignores_a_property_is_caught_by_the_witness(agent: Agent, mariadb: DriverServer) -> None:
     driver = find("2.7.15", "mariadb")
-    asked = mariadb.told(driver) | {"properties": "sslMode=verify-full"}
+    asked = mariadb.told(driver) | {"properties": Secret("sslMode=verify-full")}
     assert agent.connect("a", asked).encrypted is False
     assert agent.connect("b", mariadb.told(driver, "verify-full")).encrypted is True
 

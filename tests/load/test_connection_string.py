@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from ciphercost.host.client_identity import Named
 from ciphercost.load.connection_string import (
     ConnectionString,
     Place,
@@ -22,7 +23,7 @@ from ciphercost.load.connection_string import (
     pg_service,
 )
 from ciphercost.model.errors import UsageError
-from ciphercost.model.secret import reveal
+from ciphercost.model.secret import Secret, reveal
 
 READERS = {
     "postgresql": libpq.read,
@@ -174,8 +175,19 @@ def test_a_service_and_the_environment_complete_the_string(home: Path, monkeypat
         libpq.read("postgresql:///d?service=shop")
     monkeypatch.delenv("PGSERVICE")
     monkeypatch.setenv("PGSSLCERT", "mine.pem")
-    with pytest.raises(UsageError, match=r"PGSSLCERT=mine.pem: client certificates are not supported yet"):
-        libpq.read("postgresql://h/d")
+    assert libpq.read("postgresql://h/d").identity == Named("mine.pem", "", "sslcert", "sslkey")
+    assert libpq.read("postgresql://h/d?sslmode=disable").identity is None
+    assert libpq.read("postgresql://h/d?sslcertmode=disable").identity is None
+    found = libpq.read("postgresql://h/d?sslcert=a.pem&sslkey=a.key").identity
+    assert found == Named("a.pem", "a.key", "sslcert", "sslkey")
+    file.write_text("[shop]\nsslcert=s.pem\nsslkey=s.key\nsslpassword=sesame\n")
+    monkeypatch.delenv("PGSSLCERT")
+    of_service = libpq.read("postgresql:///d?service=shop")
+    assert of_service.identity == Named("s.pem", "s.key", "sslcert", "sslkey", Secret("sesame"))
+    assert "sesame" not in str(of_service)
+    with pytest.raises(UsageError, match="set CIPHERCOST_KEY_PASSPHRASE") as refused:
+        libpq.read("postgresql://h/d?sslcert=a.pem&sslpassword=sesame")
+    assert "sesame" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +241,12 @@ def test_option_files_decide_as_they_do_for_the_clients(home: Path) -> None:
         assert mysql.read("mysql://h/", "mysql").level == ""
         assert mysql.read("mariadb://h/", "mariadb").said == f"ssl=0 in {file}"
         file.write_text("[client]\nssl-cert=/me.pem\nssl-key=/me.key\n")
-        with pytest.raises(
-            UsageError, match=r"ssl-cert=/me.pem in .*my.cnf: client certificates are not supported yet"
-        ):
-            mysql.read("mysql://h/", "mysql")
+        assert mysql.read("mysql://h/", "mysql").identity == Named("/me.pem", "/me.key", "ssl-cert", "ssl-key")
+        assert mysql.read("mysql://h/?ssl-mode=DISABLED", "mysql").identity is None
+        file.write_text("[client]\nssl-cert=/me.pem\nssl-key=/me.key\nssl-passphrase=sesame\n")
+        asked = mysql.read("mariadb://h/", "mariadb")
+        assert asked.identity == Named("/me.pem", "/me.key", "ssl-cert", "ssl-key", Secret("sesame"))
+        assert "sesame" not in str(asked)
         file.write_text("[client]\nsocket=/run/mysqld.sock\nprotocol=socket\n")
         assert mysql.read("mysql://localhost/", "mysql").local.startswith("/run/mysqld.sock: a Unix-domain socket")
         assert mysql.read("mysql://localhost/?protocol=tcp", "mysql").local == ""

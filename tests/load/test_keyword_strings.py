@@ -70,9 +70,9 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
     [
         (("prove", "host=h password=geheim"), "set PGPASSWORD"),
         (("prove", "hostaddr=127.0.0.1 port=1 sslmode=verify-ful"), "did you mean 'verify-full'"),
-        (("prove", "hostaddr=127.0.0.1 port=1 sslcert=x"), "sslcert=x"),
+        (("prove", "hostaddr=127.0.0.1 port=1 sslcert=x"), "sslcert x: no such file"),
         (("clean", "--url", "hostaddr=127.0.0.1 port=1 nonsense=1"), "nonsense"),
-        (("run", "postgresql:tls", "--url", "host=h sslkey=x"), "sslkey=x"),
+        (("run", "postgresql:tls", "--url", "host=h sslkey=x"), "sslkey=x: a key without its certificate"),
         (("run", "mysql:tls", "--url", "host=h"), "must begin with mysql://"),
         (("prove", "localhost:5432"), "write e.g. postgresql://localhost:5432"),
         (("clean", "--url", "localhost:5432"), "such as postgresql://HOST:PORT"),

@@ -18,6 +18,7 @@ from ciphercost.estimate.server_load import Derived
 from ciphercost.host.relay import Relay
 from ciphercost.measure import server_load
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import OwnTls
 from ciphercost.model.server_counters import GivenLoad
 from ciphercost.model.slices import AgentSlice
 from conftest import RequireServer
@@ -54,7 +55,9 @@ def derived(
     counted: Counted, wait: Callable[[], object] = lambda: None, given: GivenLoad | None = None, url: str = ""
 ) -> Derived:
     """What is read if this happens between the two reads."""
-    reading = server_load.read(url or counted.url, 60, ca=counted.ca if not url else "", wait=lambda _: wait())
+    reading = server_load.read(
+        url or counted.url, 60, own_tls=OwnTls(counted.ca if not url else ""), wait=lambda _: wait()
+    )
     return estimate.derive(reading, given or GivenLoad())
 
 

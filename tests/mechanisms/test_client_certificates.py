@@ -14,11 +14,12 @@ from ciphercost import engines
 from ciphercost.engines import Server, apache, nginx
 from ciphercost.engines._web.family import OURS
 from ciphercost.host import tls_names
+from ciphercost.host.client_identity import ClientName
 from ciphercost.load.agent import Agent
 from ciphercost.model.connection import Changes, Connected
 from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.slices import Proof
-from ciphercost.prove import client_witness, load_connections, session_witness, witnesses
+from ciphercost.prove import client_certificate, client_witness, load_connections, witnesses
 from ciphercost.prove.probe import Probe
 from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
@@ -77,7 +78,7 @@ def test_a_server_that_refuses_everybody_does_not_prove_that_it_requires_a_certi
         pair = pair_of(home, server, MUTUAL)
         server.stop()
         probe = Probe(home.engine, TLS, pair, agent, 1)
-        passed, words = session_witness.without_certificate(probe, pair.connect["encrypted"].single)
+        passed, words = client_certificate.without_certificate(probe, pair.connect["encrypted"].single)
     assert not passed
     assert "also refuses one with it" in words
 
@@ -118,7 +119,7 @@ def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Pat
     with home.started(MUTUAL) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", MUTUAL)
         fields |= {"tls_certificate": str(other.directory / CLIENT[0]), "tls_key": str(other.directory / CLIENT[1])}
-        refusal = session_witness.refusal(home.engine, agent, fields)
+        refusal = client_certificate.refusal(home.engine, agent, fields)
     assert refusal
 
 
@@ -136,6 +137,64 @@ def test_the_agent_reports_what_is_wrong_with_its_own_certificate(home: Site, ch
         fields = home.fields(server, "encrypted", MUTUAL) | change
         with pytest.raises(AgentError, match=message):
             agent.connect("x", fields)
+
+
+# ── databases and key-value stores ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "client"),
+    [
+        *((name, "rust") for name in ("postgresql", "mariadb", "valkey", "mysql", "redis", "memcached")),
+        *((name, "jdbc") for name in ("postgresql", "mariadb", "mysql")),
+    ],
+)
+def test_every_server_requires_it(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path: Path, name: str, client: str
+) -> None:
+    require_server(name)
+    if client == "jdbc":
+        request.getfixturevalue("require_java")
+    done = ciphercost("prove", f"{name}:tls", "--set", "client-cert=on", "--client", client, cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert (done.returncode, "ENCRYPTED, proven by every witness" in said) == (0, True), said + done.stderr
+    assert "without a client certificate it refuses: " in said
+    reports = "client certificate verified, of /CN=ciphercost client"
+    assert (reports if name == "postgresql" else client_certificate.NO_NAME) in said
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb", "valkey", "memcached"])
+def test_its_cost_has_an_interval(require_server: RequireServer, tmp_path: Path, name: str) -> None:
+    require_server(name)
+    quick = ("--quick", "--time", "6s", "--no-latency", "--no-progress", "--json", "out.json")
+    done = measured(
+        "run", f"{name}:tls", "--workload", "connect", "--matrix", "client-cert=off,on", *quick, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    without, with_it = result_of(tmp_path)["cells"]
+    assert "client_certificate" not in without["encryption"]
+    assert with_it["encryption"]["client_certificate"].split()[0] in ("verified", "required")
+    assert 0 < with_it["overhead"]["throughput"]["low"] < with_it["overhead"]["throughput"]["high"]
+    assert "tls_certificate: none | set" in with_it["config_diff"]
+
+
+def test_whose_certificate_it_was_must_be_right() -> None:
+    own = ClientName("/O=Shop/CN=me", 4711)
+    cases: list[tuple[list[list[str | None]], bool, str]] = [
+        ([["/O=Shop/CN=me", "4711"]], True, "client certificate verified, of /O=Shop/CN=me"),
+        ([["/O=Shop/CN=me", "4711"], [None, None]], False, "no client certificate for 1 of 2 sessions"),
+        ([], False, "no client certificate for 0 of 0 sessions"),
+        ([["/O=Shop/CN=other", "4711"]], False, "the client certificate of /O=Shop/CN=other (4711), not of"),
+        ([["/O=Shop/CN=me", "4712"]], False, "(4712), not of /O=Shop/CN=me"),
+        ([["", "4711"]], False, "not of /O=Shop/CN=me"),
+    ]
+    for rows, passed, words in cases:
+        found = client_certificate.judge_names(rows, own)
+        assert (found[0], words in found[1]) == (passed, True), found
+    # PostgreSQL reports 63 bytes of a subject.
+    long = ClientName(f"/CN={'x' * 80}", 1)
+    assert client_certificate.judge_names([[long.subject[:63], "1"]], long)[0]
+    assert not client_certificate.judge_names([[long.subject[:62], "1"]], long)[0]
 
 
 # ── RSA keys, old versions ────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +296,7 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
 @pytest.mark.parametrize(
     ("engine", "given", "message"),
     [
-        ("postgresql", {"client-cert": "on"}, "client-cert=on: .* web servers that it starts, not on postgresql"),
+        ("h2", {"client-cert": "on"}, "client-cert=on: .* servers that it starts, and not on h2"),
         ("url", {"client-cert": "on"}, "client-cert=on: .* not on url"),
         ("mysql", {"version": "1.1"}, r"version=1\.1: .*; write version=1\.2 or 1\.3"),
         ("mariadb", {"certificate": "rsa1536"}, "rsa1536: OpenSSL refuses RSA keys below 2048 bits"),

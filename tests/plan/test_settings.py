@@ -38,7 +38,7 @@ def cell(target: str, name: str, value: str) -> CellSpec:
         ("postgresql:tls", "ssl=off", "on in the encrypted arm and off in the plain one; remove it"),
         ("postgresql:tls", "pg_tde.cipher=aes_256", "run postgresql:pg-tde --set cipher=aes_256 instead"),
         ("postgresql:tls", "password_encryption=md5", "by SCRAM in both arms"),
-        ("postgresql:tls", "ssl_ca_file=root.crt", "nginx:tls --set client-cert=on"),
+        ("postgresql:tls", "ssl_ca_file=root.crt", "write --set client-cert=on instead"),
         ("mysql:tls", "tls_version=TLSv1.2,TLSv1.3", "write --matrix version=1.2,1.3 instead"),
         (
             "mysql:tls",

@@ -13,6 +13,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import Level
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import OwnTls
 from ciphercost.plan.targets import counting
 from ciphercost.provision import counters_connection
 from ciphercost.provision.counters_connection import mode
@@ -61,7 +62,7 @@ def test_a_servers_tls_is_used(
 ) -> None:
     engine = TakesUrl.of(counting(server.url))
     url = f"{server.url}{query}"
-    made = counters_connection.of(engine, url, engine.running(url), str(server.ca) if named else "", tmp_path)
+    made = counters_connection.of(engine, url, engine.running(url), OwnTls(str(server.ca) if named else ""), tmp_path)
     with Agent() as agent:
         answer = agent.connect("look", made)
     assert (answer.encrypted, answer.verified) == (encrypted, verified)
@@ -71,7 +72,7 @@ def test_an_authority_without_encryption_is_refused(server: UserServer, tmp_path
     engine = TakesUrl.of(counting(server.url))
     url = f"{server.url}?sslmode=disable"
     with pytest.raises(UsageError, match="has no effect: this connection is not encrypted; remove it"):
-        counters_connection.of(engine, url, engine.running(url), str(server.ca), tmp_path)
+        counters_connection.of(engine, url, engine.running(url), OwnTls(str(server.ca)), tmp_path)
 
 
 def test_no_password_goes_in_clear_to_a_store_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,4 +80,4 @@ def test_no_password_goes_in_clear_to_a_store_elsewhere(tmp_path: Path, monkeypa
     url = "redis://me@192.0.2.1:6379"  # nobody's: RFC 5737
     engine = TakesUrl.of(counting(url))
     with pytest.raises(UsageError, match="send the password readably over the network, which ciphercost never does"):
-        counters_connection.of(engine, url, engine.running(url), "", tmp_path)
+        counters_connection.of(engine, url, engine.running(url), OwnTls(), tmp_path)

@@ -133,7 +133,7 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(
             env={**os.environ, "PGPASSWORD": "x"},
         )
         assert wanted.returncode == 1
-        assert "The server asks for a client certificate, which ciphercost can't present yet" in wanted.stderr
+        assert "The server asks for a client certificate: give yours with --cert FILE and --key FILE" in wanted.stderr
         cases.record(
             record_property, "connections", "a server that asks for a client certificate", cases.flat(wanted.stderr)
         )

@@ -247,7 +247,7 @@ def test_prove_says_that_a_site_asks_for_a_client_certificate(tmp_path: Path, re
         done = ciphercost("prove", urls(server)[1], "--ca", ca, cwd=tmp_path)
     assert done.returncode == 1
     assert "No required SSL certificate was sent" in done.stderr
-    assert "The server asks for a client certificate, which ciphercost can't present yet" in done.stderr
+    assert "The server asks for a client certificate: give yours with --cert FILE and --key FILE" in done.stderr
 
 
 def test_prove_can_start_its_own_server(tmp_path: Path, name: str) -> None:

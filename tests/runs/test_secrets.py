@@ -36,9 +36,10 @@ from ciphercost.load.jdbc import java
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer
 from ciphercost.report import formats
+from client_certs import ClientAuthority
 from conftest import Require, RequireServer
 from processes import wait_for
-from userservers import user_server
+from userservers import UserServer, user_server
 
 CLI = Path(sys.executable).parent / "ciphercost"
 SOURCES = Path(ciphercost.__file__).parent
@@ -361,15 +362,63 @@ def test_a_password_is_nowhere(
     (tmp_path / "server").mkdir()
     (tmp_path / "mine").mkdir()
     with user_server(name, tmp_path / "server") as server:
+        secret = {"password": password.encode()}
+        own: list[str] = []
+        environment = {TakesUrl.of(server.engine).password_from: password}
+        if name == "postgresql":
+            passphrase = f"Open/{word}+=&%?"
+            clients = ClientAuthority(tmp_path / "clients")
+            identity = clients.client("me", passphrase)
+            require_certificate(server, clients.ca)
+            assert identity["pem"].key
+            # A line of its own in the unencrypted key, which the run never sees as a file.
+            secret |= {"passphrase": passphrase.encode(), "key": identity["pem"].key.read_bytes().splitlines()[2]}
+            own = identity["sealed" if client == "rust" else "pkcs12"].options
+            environment["CIPHERCOST_KEY_PASSPHRASE"] = passphrase
         server.ask(NEW_PASSWORD[name].format(password))
-        search = Search({"password": password.encode()})
+        search = Search(secret)
         target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
-        argv = ["run", target, "--url", server.url, *server.by_ca, "--client", client]
+        argv = ["run", target, "--url", server.url, *server.by_ca, *own, "--client", client]
         argv += ["--quick", "--time", "4s"]
-        run = search.run(argv, {TakesUrl.of(server.engine).password_from: password}, tmp_path / "mine")
+        run = search.run(argv, environment, tmp_path / "mine")
+        if name == "postgresql":
+            (cell,) = run_directory.read_facts(run).cells
+            assert cell.encryption["client_certificate"] == "verified by the server"
     agent = b"java" if client == "jdbc" else b"ciphercost-agent"
     assert any(each.endswith(agent) for each in search.started), search.started
     searched(search, tmp_path / "mine", run)
+
+
+def require_certificate(server: UserServer, ca: Path) -> None:
+    """Let encrypted logins in by password and certificate, unencrypted ones by password."""
+    directory = server.server.directory
+    assert directory
+    trusted = directory / "clients-ca.pem"
+    trusted.write_bytes(ca.read_bytes())
+    trusted.chmod(0o644)
+    rules = (
+        "hostssl all all 127.0.0.0/8 scram-sha-256 clientcert=verify-ca",
+        "hostnossl all all 127.0.0.0/8 scram-sha-256",
+    )
+    server.ask(f"ALTER SYSTEM SET ssl_ca_file = '{trusted}'")
+    (directory / "pg_hba.conf").write_text("\n".join(rules) + "\n")
+    server.ask("SELECT pg_reload_conf()")
+
+
+def test_a_token_is_nowhere(require_server: RequireServer, tmp_path: Path) -> None:
+    require_server("postgresql")
+    for name in ("server", "mine", "mine/tmp"):
+        (tmp_path / name).mkdir()
+    token = f"token/{secrets.token_hex(12)}"
+    (tmp_path / "token").write_text(f"{token}\n")
+    with user_server("postgresql", tmp_path / "server") as server:
+        server.ask(NEW_PASSWORD["postgresql"].format(token))
+        search = Search({"token": token.encode()})
+        argv = ["prove", server.url, *server.by_ca, "--password-command", f"cat {tmp_path}/token"]
+        status, said = search.once([str(CLI), *argv], {"PGPASSWORD": "wrong"}, tmp_path / "mine")
+    assert (status, "ENCRYPTED, proven by every witness" in said) == (0, True), said
+    search.all_of(tmp_path / "mine")
+    assert (search.found, search.may_dump) == ([], set())
 
 
 @pytest.mark.parametrize(

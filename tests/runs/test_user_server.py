@@ -26,6 +26,7 @@ from ciphercost.host.relay import Relay
 from ciphercost.load import agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.own_tls import OwnTls
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.provision import leftover_schemas, scratch_schema
 from ciphercost.runs import pipeline
@@ -235,7 +236,7 @@ def used(server: UserServer, command: str, place: Path) -> str:
     options = dict(zip(words[1::2], words[2::2], strict=True))
     with supervisor.Supervisor(run_directory.new_id()) as made:
         running = server.engine.start(StartRequest(server.engine.find(url=options["--url"]), place, made))
-        fields = leftover_schemas.reached(TakesUrl.of(server.engine), running, options.get("--ca", ""), place)
+        fields = leftover_schemas.reached(TakesUrl.of(server.engine), running, OwnTls(options.get("--ca", "")), place)
     return str(fields.tls)
 
 

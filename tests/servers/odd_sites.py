@@ -56,7 +56,11 @@ class Pair(NamedTuple):
 
     @property
     def urls(self) -> tuple[str, str]:
-        return f"http://localhost:{self.plain.port}/", f"https://localhost:{self.encrypted.port}/"
+        return f"http://localhost:{self.plain.port}/", self.encrypted_url
+
+    @property
+    def encrypted_url(self) -> str:
+        return f"https://localhost:{self.encrypted.port}/"
 
 
 @contextmanager

@@ -126,6 +126,64 @@ CA_OPTION = click.option(
     help="PEM file of the certificate authority that signed your server's certificate; it may also hold revocation lists.",
     shell_complete=_completers.files,
 )
+CERT_OPTION = click.option(
+    "--cert",
+    metavar="FILE",
+    help="Your own certificate, for a server that asks for one: a PEM file with the chain above it, or a PKCS#12 file with the key.",
+    shell_complete=_completers.files,
+)
+KEY_OPTION = click.option(
+    "--key",
+    metavar="FILE",
+    help="Private key of --cert, unless that file holds it. The passphrase of an encrypted one comes from CIPHERCOST_KEY_PASSPHRASE, or "
+    "ciphercost asks for it.",
+    shell_complete=_completers.files,
+)
+SERVER_NAME_OPTION = click.option(
+    "--server-name",
+    metavar="NAME",
+    help="Name that your server's certificate has, and that is sent to it (SNI), if the URL names another address.",
+)
+EVERY = "ciphercost.password-every"
+
+
+def _keep_every(context: click.Context, _: click.Parameter, every: str | None) -> None:
+    """Keep it for `_use_password_command`."""
+    context.meta[EVERY] = every
+
+
+def _use_password_command(context: click.Context, _: click.Parameter, command: str | None) -> None:
+    """Let every login to a server of the user's take its password from this command."""
+    from ciphercost.load import password_command, units
+
+    every = context.meta.get(EVERY)
+    if every and not command:
+        raise UsageError(f"{password_command.EVERY} {every} has no effect without {password_command.OPTION}; remove it")
+    if command is not None:
+        if not command.strip():
+            raise UsageError(f"{password_command.OPTION} is empty; give the command that prints the password")
+        password_command.use(command, units.duration(every, password_command.EVERY) if every else 0.0)
+
+
+PASSWORD_OPTIONS = (
+    click.option(
+        "--password-every",
+        metavar="DURATION",
+        is_eager=True,
+        callback=_keep_every,
+        help="Run --password-command again for connections that open after this time, e.g. 10m. [default: when a login is refused]",
+        expose_value=False,
+    ),
+    click.option(
+        "--password-command",
+        metavar="COMMAND",
+        help="Command that prints your server's password on one line, e.g. for tokens that expire. It runs again when a login is refused. "
+        "No record holds it.",
+        callback=_use_password_command,
+        expose_value=False,
+    ),
+)
+OWN_TLS_OPTIONS = (CA_OPTION, CERT_OPTION, KEY_OPTION, SERVER_NAME_OPTION)
 BINDIR_OPTION = click.option(
     "--bindir",
     metavar="DIR",
@@ -321,7 +379,8 @@ MEASURE = (
             metavar="DURATION",
             help="Stop the load if the 99th percentile of a slice is above this, e.g. 50ms.",
         ),
-        CA_OPTION,
+        *OWN_TLS_OPTIONS,
+        *PASSWORD_OPTIONS,
     ),
     *section(
         CONDITIONS,

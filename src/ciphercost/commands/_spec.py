@@ -56,6 +56,9 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         rate=given["rate"] or 0.0,
         url=" ".join(as_url(each.strip()).replace(" ", "%20") for each in given["urls"]),
         ca=given["ca"] or "",
+        cert=given.get("cert") or "",
+        key=given.get("key") or "",
+        server_name=given.get("server_name") or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
         csv=given["csv"] or "",
@@ -114,7 +117,19 @@ def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]
     return {"iv": value}
 
 
-BESIDE_A_FILE = ("output", "json_", "no_progress", "price", "print_spec", "targets", "cluster", "spread", "machines")
+BESIDE_A_FILE = (
+    "output",
+    "json_",
+    "no_progress",
+    "price",
+    "print_spec",
+    "targets",
+    "cluster",
+    "spread",
+    "machines",
+    "password_command",
+    "password_every",
+)
 
 
 def refuse_beside_a_file(path: str) -> None:

@@ -6,7 +6,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import CA_OPTION, options
+from ciphercost.commands._options import OWN_TLS_OPTIONS, PASSWORD_OPTIONS, options
 from ciphercost.commands._say import say
 from ciphercost.model.errors import UsageError
 
@@ -22,7 +22,8 @@ from ciphercost.model.errors import UsageError
         help="Engine of that server, if its URL does not show it.",
         shell_complete=_completers.engines,
     ),
-    CA_OPTION,
+    *OWN_TLS_OPTIONS,
+    *PASSWORD_OPTIONS,
     click.option(
         "--schema",
         "wanted",
@@ -31,17 +32,29 @@ from ciphercost.model.errors import UsageError
         help="Also drop this schema, although this machine can't check that its run has ended. Repeatable.",
     ),
 )
-def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str, ...]) -> None:
+def clean(
+    url: str | None,
+    engine: str | None,
+    ca: str | None,
+    cert: str | None,
+    key: str | None,
+    server_name: str | None,
+    wanted: tuple[str, ...],
+) -> None:
     """Remove what killed runs left behind.
 
     Removes only what carries ciphercost's mark, and nothing that belongs to a run that is still alive.
     """
     from ciphercost.host import leftovers
     from ciphercost.load.connection_string.keywords import as_url
+    from ciphercost.model.own_tls import OwnTls
     from ciphercost.provision import leftover_schemas
 
-    if url is None and (engine or ca or wanted):
-        raise UsageError("--engine, --ca and --schema describe a server: give its --url too")
-    text, worked = leftover_schemas.sweep(as_url(url), engine or "", ca or "", wanted) if url else leftovers.sweep()
+    own = OwnTls(ca or "", cert or "", key or "", server_name or "")
+    if url is None and (engine or own.options or wanted):
+        raise UsageError(
+            "--engine, --ca, --cert, --key, --server-name and --schema describe a server: give its --url too"
+        )
+    text, worked = leftover_schemas.sweep(as_url(url), engine or "", own, wanted) if url else leftovers.sweep()
     say(text)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

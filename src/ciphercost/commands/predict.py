@@ -6,7 +6,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import write_or_print
-from ciphercost.commands._options import CA_OPTION, PRICE
+from ciphercost.commands._options import OWN_TLS_OPTIONS, PASSWORD_OPTIONS, PRICE, options
 from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
 
@@ -35,7 +35,7 @@ LEAST, MOST = 1.0, 3600.0
     "and changes nothing; what you give by an option counts instead.",
 )
 @click.option("--for", "time", metavar="TIME", help="With --url: seconds between its two reads. [default: 10s]")
-@CA_OPTION
+@options(*OWN_TLS_OPTIONS, *PASSWORD_OPTIONS)
 @click.option("--format", "format_", default="terminal", metavar="FORMAT", help="terminal or json. [default: terminal]")
 @PRICE
 def predict(
@@ -48,6 +48,9 @@ def predict(
     url: str | None,
     time: str | None,
     ca: str | None,
+    cert: str | None,
+    key: str | None,
+    server_name: str | None,
     format_: str,
     price: str | None,
 ) -> None:
@@ -65,6 +68,7 @@ def predict(
 
     from ciphercost.load import units
     from ciphercost.model import run_directory
+    from ciphercost.model.own_tls import OwnTls
     from ciphercost.model.server_counters import GivenLoad
     from ciphercost.report import prediction_text
     from ciphercost.runs import conclude, predict_load
@@ -82,7 +86,8 @@ def predict(
     )
     if given.rate is not None and given.rate <= 0:
         raise UsageError(f"--rate {rate}: must be above 0")
-    for option, value in (("--for", time), ("--ca", ca)):
+    own = OwnTls(ca or "", cert or "", key or "", server_name or "")
+    for option, value in (("--for", time), *own.options.items()):
         if value and url is None:
             raise UsageError(f"{option} {value} has no effect without --url; remove it")
     seconds = units.duration(time or "10s", "--for")
@@ -92,7 +97,7 @@ def predict(
     result = conclude.result_of(run_directory.find(run_))
     found = [
         prediction_text.at_price(each, priced)
-        for each in predict_load.predict(result, given, url, seconds=seconds, ca=ca or "", begins=note)
+        for each in predict_load.predict(result, given, url, seconds=seconds, own_tls=own, begins=note)
     ]
     text = (
         msgspec.json.format(msgspec.json.encode(found)).decode() if format_ == "json" else prediction_text.page(found)

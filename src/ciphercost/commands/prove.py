@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ciphercost.commands import _completers
-from ciphercost.commands._measure import COST_OF_FAILURE
-from ciphercost.commands._options import BINDIR_OPTION, CA_OPTION, DRIVER_OPTION, HEADER_OPTION, IV_OPTION, options
+from ciphercost.commands._measure import COST_OF_FAILURE, write_or_print
+from ciphercost.commands._options import (
+    BINDIR_OPTION,
+    DRIVER_OPTION,
+    HEADER_OPTION,
+    IV_OPTION,
+    OWN_TLS_OPTIONS,
+    PASSWORD_OPTIONS,
+    options,
+)
 from ciphercost.commands._say import say
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import OwnTls
+
+if TYPE_CHECKING:
+    from ciphercost.model.proof_row import ProofRow
+
+BLANK = (
+    *("workload", "clients", "rows", "regime", "pooled", "rate", "sql", "csv", "cpu_crypto", "bandwidth", "delay", "mtu", "loss"),
+    *("cache", "idle"),
+)  # fmt: skip
+"""What other commands take of a cell."""
 
 
 @click.command()
 @click.argument(
     "targets",
     nargs=-1,
-    required=True,
     metavar="ENGINE:MECHANISM | URL | http://… https://… | jdbc:…",
     shell_complete=_completers.proof_targets,
 )
 @options(
+    click.option(
+        "-f",
+        "--file",
+        "file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Check every target of this file, a URL a line, at the same time. A line may end with options of its own; # begins a comment.",
+        shell_complete=_completers.files,
+    ),
+    click.option(
+        "--format",
+        "format_",
+        metavar="FORMAT",
+        help="With -f: terminal, json, csv, junit or md. [default: terminal]",
+        shell_complete=_completers.words("terminal", "json", "csv", "junit", "md"),
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="With -f: write to this file instead of the terminal.",
+    ),
     click.option(
         "--set",
         "factors",
@@ -32,7 +74,8 @@ from ciphercost.model.errors import UsageError
         shell_complete=_completers.settings,
     ),
     IV_OPTION,
-    CA_OPTION,
+    *OWN_TLS_OPTIONS,
+    *PASSWORD_OPTIONS,
     HEADER_OPTION,
     BINDIR_OPTION,
     click.option(
@@ -43,23 +86,31 @@ from ciphercost.model.errors import UsageError
     ),
     DRIVER_OPTION,
 )
-def prove(
-    targets: tuple[str, ...],
-    factors: tuple[str, ...],
-    iv: str | None,
-    ca: str | None,
-    headers: tuple[str, ...],
-    bindir: str | None,
-    client: str | None,
-    driver: str | None,
-) -> None:
+def prove(targets: tuple[str, ...], file: Path | None, format_: str | None, output: Path | None, **given: Any) -> None:
     """Check whether a target is really encrypted, without load.
 
     The witnesses check independently: the server, the client, and a packet capture or disk scan. The exit
     status is 0 only if every witness confirms the encryption. For jdbc:…, the connection string of your application, it also
     checks whether the driver verifies the server. A web site whose http and https addresses differ by more than the usual ports
-    has both checked if you give both, and so has a key-value store with its two ports.
+    has both checked if you give both, and so has a key-value store with its two ports. -f checks many servers at once, and its
+    exit status is 0 only if that of each is.
     """
+    if file is not None:
+        _inventory(targets, file, format_ or "terminal", output, given)
+    for option, value in (("--format", format_), ("-o", output)):
+        if value:
+            raise UsageError(f"{option} {value} is for the table of -f FILE; remove it")
+    if not targets:
+        raise UsageError(
+            "name a target, e.g. postgresql:tls or postgresql://HOST:PORT/…, or a file of targets with -f FILE"
+        )
+    proven, text = _examined(targets, given)
+    say(text)
+    raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
+
+
+def _examined(targets: Sequence[str], given: dict[str, Any], row: ProofRow | None = None) -> tuple[bool, str]:
+    """(proven, text to print) of a target. `row`: takes the facts. Raises CiphercostError."""
     from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.plan.targets import target_of_url, two_addresses
     from ciphercost.runs import prove_url
@@ -69,62 +120,59 @@ def prove(
     if more and not all(map(two_addresses, targets)):
         raise UsageError(
             f"{' '.join(targets)}: prove checks one target; only a web site and a key-value store have two addresses, "
-            "http://… https://… and redis://… rediss://…"
+            "http://… https://… and redis://… rediss://…; -f FILE checks the targets of a file"
         )
     if target.startswith("jdbc:"):
         from ciphercost.runs import prove_jdbc_url
 
-        if given := [
-            name
-            for name, value in (
-                ("--set", factors),
-                ("--iv", iv),
-                ("--ca", ca),
-                ("--header", headers),
-                ("--bindir", bindir),
-            )
-            if value
-        ]:
-            raise UsageError(f"{given[0]} has no effect with a JDBC URL; remove it")
-        proven, text = prove_jdbc_url.examine(target, driver or "", client or "")
-        say(text)
-        raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
-
-    blank: dict[str, Any] = dict.fromkeys(
-        (
-            "workload",
-            "clients",
-            "rows",
-            "regime",
-            "pooled",
-            "rate",
-            "sql",
-            "csv",
-            "cpu_crypto",
-            "bandwidth",
-            "delay",
-            "mtu",
-            "loss",
-            "cache",
-            "idle",
-        )
-    )
-    blank["urls"] = targets if "://" in target else ()
-    url = target if "://" in target else None
-    name = target_of_url(target) if url else target
+        for option, name in (
+            ("--set", "factors"),
+            ("--iv", "iv"),
+            ("--ca", "ca"),
+            ("--server-name", "server_name"),
+            ("--header", "headers"),
+            ("--bindir", "bindir"),
+        ):
+            if given[name]:
+                raise UsageError(f"{option} has no effect with a JDBC URL; remove it")
+        own = OwnTls(cert=given["cert"] or "", key=given["key"] or "")
+        return prove_jdbc_url.examine(target, given["driver"] or "", given["client"] or "", own, row)
+    is_url = "://" in target
     cell = cell_of(
-        name,
-        {
-            **blank,
-            "headers": headers,
-            "factors": factors,
-            "iv": iv,
-            "ca": ca,
-            "bindir": bindir,
-            "client": client,
-            "driver": driver,
-        },
+        target_of_url(target) if is_url else target,
+        {**dict.fromkeys(BLANK), "urls": targets if is_url else (), **given},
     )
-    proven, text = prove_url.examine(cell)
-    say(text)
-    raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
+    return prove_url.examine(cell, row)
+
+
+def _inventory(targets: Sequence[str], file: Path, name: str, output: Path | None, given: dict[str, Any]) -> None:
+    """Check every target of a file, and end with its exit status. Raises UsageError."""
+    from ciphercost.report import proof_formats
+    from ciphercost.runs import prove_inventory
+
+    if targets:
+        raise UsageError(f"-f {file} names the targets; remove {targets[0]}, or add it to the file")
+    render = proof_formats.get(name)
+
+    def one(words: Sequence[str], row: ProofRow) -> bool:
+        try:
+            context = prove.make_context("prove", list(words))
+        except click.ClickException as error:
+            raise UsageError(error.format_message()) from None
+        own = context.params
+        for extra in ("file", "format_", "output"):
+            if own.pop(extra):
+                raise UsageError(
+                    "a line of a file names a target and its own options; -f, --format and -o are for all of them"
+                )
+        named = own.pop("targets")
+        if not named or not ("://" in named[0] or named[0].startswith("jdbc:") or "=" in named[0]):
+            raise UsageError(
+                f"{' '.join(named) or 'nothing'}: not the URL of a server that you run; -f takes URLs only"
+            )
+        proven, row.details = _examined(named, {option: value or given[option] for option, value in own.items()}, row)
+        return proven
+
+    rows = prove_inventory.examine(prove_inventory.read(file), one)
+    write_or_print(render(rows), output)
+    raise click.exceptions.Exit(0 if all(row.ok for row in rows) else COST_OF_FAILURE)

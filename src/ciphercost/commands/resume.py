@@ -10,7 +10,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
-from ciphercost.commands._options import HEADER_OPTION, JSON, NO_PROGRESS, options
+from ciphercost.commands._options import HEADER_OPTION, JSON, NO_PROGRESS, PASSWORD_OPTIONS, options
 from ciphercost.commands._say import say
 from ciphercost.commands.replicate import all_studies
 
@@ -23,6 +23,7 @@ from ciphercost.commands.replicate import all_studies
 )
 @options(
     HEADER_OPTION,
+    *PASSWORD_OPTIONS,
     click.option(
         "--trust-record",
         is_flag=True,

@@ -33,6 +33,7 @@ class KeyValueStore(Packaged, HasTls):
     version_option = "--version"
     mute = ("server",)  # it reports nothing about the encryption of a connection
     tls_resumption = ("on",)
+    tls_client_cert = True
     certificate_setting: str
     """The setting that names the certificate; with it the server also listens with TLS."""
     started: type[StartedServer]

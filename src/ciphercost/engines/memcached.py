@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
-from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
+from ciphercost.engines.capabilities.settings import CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.host import tls_names
 from ciphercost.host.run_ownership import own_file
 from ciphercost.model.connection import Connection
@@ -23,6 +23,9 @@ USER = "ciphercost"
 OPTIONS = ("-B", "ascii", "-U", "0", "-c", "10000", "-M", "-m", "65536")
 """Text protocol over TCP alone. `-M` and a limit no machine reaches (memory is taken as needed): no value is ever evicted."""
 
+
+REQUIRED = "2"
+"""Its `ssl_verify_mode` by which a client without a certificate is refused."""
 
 LONG = (
     "threads",
@@ -63,7 +66,7 @@ class Memcached(KeyValueStore, TakesSettings):
         Decided("ssl_min_version", "version"),
         Decided("ssl_ciphers", "cipher"),
         Decided("ssl_(chain_cert|key|keyformat)", "certificate"),
-        Decided("ssl_(ca_cert|verify_mode)", why=NO_CLIENT_CERTIFICATES),
+        Decided("ssl_(ca_cert|verify_mode)", CLIENT_CERTIFICATES, value="on"),
         Decided("ssl_session_cache", "resumption"),
         Decided("enable_ssl"),
         Decided(
@@ -103,6 +106,8 @@ class Memcached(KeyValueStore, TakesSettings):
             "ssl_key": str(pki.key),
             "ssl_ciphers": ":".join(tls_names.offered("1.2")),
         }
+        if factors["client-cert"] == "on":
+            settings |= {"ssl_ca_cert": str(pki.ca), "ssl_verify_mode": REQUIRED}
         return settings if factors["resumption"] == "off" else settings | {"ssl_session_cache": ""}
 
     def answers(self, password: str, address: str, port: int) -> bool:

@@ -22,7 +22,7 @@ from ciphercost.engines._postgresql_counters import PostgresqlCounters
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
+from ciphercost.engines.capabilities.settings import CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
@@ -68,6 +68,13 @@ hostgssenc all all {clients} reject
 host       all all {clients} scram-sha-256
 """
 
+MUTUAL_HBA = """\
+# The same login. An encrypted one must also present a certificate of the authority in ssl_ca_file.
+hostgssenc all all {clients} reject
+hostssl    all all {clients} scram-sha-256 clientcert=verify-ca
+hostnossl  all all {clients} scram-sha-256
+"""
+
 KEPT = (
     r"listen_addresses|port|unix_socket_.*|bonjour.*|data_directory|config_file|hba_file|ident_file|external_pid_file|include.*|"
     r"ssl|ssl_.*|password_encryption|krb_.*|gss_.*|log_destination|logging_collector|log_directory|log_filename|log_line_prefix|"
@@ -80,7 +87,7 @@ DECIDED = (
     Decided("ssl_(tls13_)?ciphers|ssl_prefer_server_ciphers", "cipher"),
     Decided("ssl_(ecdh_curve|groups|dh_params_file)", "group"),
     Decided("ssl_(cert|key)_file|ssl_passphrase_.*", "certificate"),
-    Decided("ssl_(ca|crl)_.*", why=NO_CLIENT_CERTIFICATES),
+    Decided("ssl_(ca|crl)_.*", CLIENT_CERTIFICATES, value="on"),
     Decided("ssl"),
     Decided("password_encryption", why="ciphercost logs in by SCRAM in both arms and never by MD5; remove it"),
 )
@@ -186,6 +193,11 @@ def major_of(version: str) -> str:
     return str(major(version)) if version else ""
 
 
+def clients_of(address: str) -> str:
+    """From where clients of a server at this address may log in. Pure."""
+    return "127.0.0.0/8" if is_loopback(address) else "0.0.0.0/0"
+
+
 # ── the servers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -285,8 +297,10 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     tls_begins = "either"
     tls_negotiations = ("postgres", DIRECT)
     binds_logins = True
+    tls_client_cert = True
     tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    certificate_witness = "SELECT client_dn, client_serial FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"
     variables = "SELECT name, setting FROM pg_settings ORDER BY name"
     unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")
@@ -390,8 +404,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
             raise RunError(
                 f"PostgreSQL {installation.version} could not create a cluster in {directory}: {error}"
             ) from None
-        clients = "127.0.0.0/8" if is_loopback(address) else "0.0.0.0/0"
-        (directory / "pg_hba.conf").write_text(HBA.format(clients=clients))
+        (directory / "pg_hba.conf").write_text(HBA.format(clients=clients_of(address)))
         password.rename(directory / PASSWORD_FILE)
 
     def start(self, request: StartRequest) -> Server:
@@ -523,6 +536,9 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         }
         if factors["group"]:
             settings["ssl_groups"] = tls_names.GROUPS[factors["group"]]
+        if factors["client-cert"] == "on":
+            rules = own_file(pki.directory / "pg_hba.conf", MUTUAL_HBA.format(clients=clients_of(pki.address)))
+            settings |= {"ssl_ca_file": str(pki.ca), "hba_file": str(rules)}
         return settings
 
 

@@ -22,7 +22,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
 from ciphercost.host.standing import Standing
 from ciphercost.load import headers
-from ciphercost.load.plaintext_guard import wants_certificate
+from ciphercost.load.plaintext_guard import refuses_certificate, wants_certificate
 from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.model.spec import Arm
@@ -215,12 +215,12 @@ class Url(HasTls, TakesUrl, CountsLoad):
         return {}
 
     def hint(self, code: str, text: str = "") -> str:
-        if wants_certificate(text):
+        if wants_certificate(text) or refuses_certificate(text):
             return super().hint(code, text)
         return advice.of_code(code) or (super().hint(code) if code == "connect" else "")
 
     def advice(self, url: str, agent: LoadClient, arm: Arm, connection: Connection, error: AgentError) -> str:
-        if wants_certificate(str(error)):
+        if wants_certificate(str(error)) or refuses_certificate(str(error)):
             return self.hint(error.code, str(error))
         plain, encrypted = pair(url)
         both = {"plain": plain, "encrypted": encrypted}

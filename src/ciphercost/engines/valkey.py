@@ -15,7 +15,7 @@ from ciphercost.engines._network import StartedServer
 from ciphercost.engines._running_store import RunningStore, TakesStoreUrl
 from ciphercost.engines._store_counters import StoreCounters
 from ciphercost.engines.capabilities.load_counters import CountsLoad
-from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
+from ciphercost.engines.capabilities.settings import CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import tls_names
 from ciphercost.host.run_ownership import own_file
@@ -79,7 +79,7 @@ class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings, CountsLoad
         Decided("tls_protocols", "version"),
         Decided("tls_cipher(s|suites)|tls_prefer_server_ciphers", "cipher"),
         Decided("tls_(client_)?(cert|key)_.*", "certificate"),
-        Decided("tls_ca_.*|tls_auth_clients.*", why=NO_CLIENT_CERTIFICATES),
+        Decided("tls_ca_.*|tls_auth_clients.*", CLIENT_CERTIFICATES, value="on"),
         Decided("tls_session_.*", "resumption"),
         Decided(
             "save|append(only|filename|dirname)",
@@ -131,7 +131,7 @@ class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings, CountsLoad
             "tls-cert-file": str(pki.certificate),
             "tls-key-file": str(pki.key),
             "tls-ca-cert-file": str(pki.ca),
-            "tls-auth-clients": "no",
+            "tls-auth-clients": "yes" if factors["client-cert"] == "on" else "no",
             "tls-protocols": '"TLSv1.2 TLSv1.3"',
             "tls-ciphers": ":".join(tls_names.offered("1.2")),
             "tls-ciphersuites": ":".join(tls_names.offered("1.3")),

@@ -20,6 +20,7 @@ from urllib.parse import quote
 import msgspec
 
 from ciphercost.model import owned
+from ciphercost.model.own_tls import OwnTls
 
 FILE = "journal"
 NOTES = "schemas"
@@ -105,6 +106,15 @@ class Note(msgspec.Struct, frozen=True):
     """The authority that the run was given; empty: none."""
     query: str = ""
     """What a URL must ask so that a connection is encrypted like the run's."""
+    cert: str = ""
+    """File of the client certificate that the run was given."""
+    key: str = ""
+    server_name: str = ""
+
+    @property
+    def own_tls(self) -> OwnTls:
+        """What the run was given beside the URL. Pure."""
+        return OwnTls(self.ca, self.cert, self.key, self.server_name)
 
     @property
     def url(self) -> str:
@@ -119,7 +129,15 @@ class Note(msgspec.Struct, frozen=True):
     @property
     def command(self) -> str:
         """The whole command that drops the schema, as a shell takes it. Pure."""
-        return shlex.join(["ciphercost", "clean", "--url", self.url, *(["--ca", self.ca] if self.ca else [])])
+        return shlex.join(
+            [
+                "ciphercost",
+                "clean",
+                "--url",
+                self.url,
+                *(word for pair in self.own_tls.options.items() for word in pair),
+            ]
+        )
 
     def is_on(self, engine: str, host: str, port: int) -> bool:
         """Whether the schema is on this server. Pure."""

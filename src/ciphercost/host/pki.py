@@ -36,6 +36,8 @@ CERTIFICATES: dict[str, Callable[[], Key]] = {
 }
 CLIENT = ("client.pem", "client.key")
 """The client's own certificate and key, if it has them."""
+CLIENT_NAME = "ciphercost client"
+"""Common name of that certificate."""
 UNBOUND = "ed25519"
 """A certificate for an impostor only: its signature names no hash, so a login can't be bound to it by `tls-server-end-point`
 (RFC 5929).
@@ -71,6 +73,7 @@ class Pki:
         if certificate not in kinds:
             raise UsageError(f"unknown certificate '{certificate}': {nearest(certificate, CERTIFICATES)}")
         self.kind = certificate
+        self.address = address
         self.directory = directory
         self.ca, self.certificate, self.key = (directory / name for name in ("ca.pem", "server.pem", "server.key"))
         if reuse and self.key.exists():
@@ -145,7 +148,7 @@ def _server(
 def _client(
     key: Key, ca: x509.Certificate, ca_key: Key, begin: datetime.datetime, end: datetime.datetime
 ) -> x509.Certificate:
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ciphercost client")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, CLIENT_NAME)])
     return (
         _builder(subject, ca.subject, key, begin, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

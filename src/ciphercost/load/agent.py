@@ -31,7 +31,7 @@ import msgspec
 from ciphercost.host import confinement, deadlines
 from ciphercost.host.environment import child_environment
 from ciphercost.host.process_state import Patience, go_on, is_stopped
-from ciphercost.load import agent_messages, redact
+from ciphercost.load import agent_messages, password_command, redact
 from ciphercost.load.agent_messages import (
     MARGIN,
     Disconnect,
@@ -176,6 +176,7 @@ class Agent:
         groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
         self._buffer = b""
+        self._renewals = password_command.Renewals()
         self._piece = bytearray(1 << 16)
         wanted = set(cpus) if cpus is not None else None
         rules = confinement.agents()
@@ -333,7 +334,10 @@ class Agent:
 
     def connect(self, arm: str, connection: Pool) -> Connected:
         """Open an arm's connections. The answer reports what was negotiated. Raises AgentError."""
-        return self.request(connect_message(arm, connection), Connected, connect_seconds(connection))
+        message, seconds = connect_message(arm, connection), connect_seconds(connection)
+        answer = password_command.logged_in(connection, lambda: self.request(message, Connected, seconds))
+        self._renewals.connected(arm, connection)
+        return answer
 
     def disconnect(self, arm: str) -> None:
         self.request(Disconnect(arm), Ok)
@@ -414,6 +418,8 @@ class Agent:
         The answer arrives only after the operations in flight have ended. These are not counted, so this process times
         the end itself.
         """
+        if renewed := self._renewals.due(arm):
+            self.connect(arm, renewed)
         message = Slice(
             arm=arm,
             seconds=seconds,
@@ -440,4 +446,4 @@ class Agent:
             if on_counted:
                 on_counted()
             self._check(line)
-            return self._decode(line, AgentSlice)
+            return self._renewals.ended(arm, self._decode(line, AgentSlice))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from ciphercost.load import password_command
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret
@@ -30,8 +31,8 @@ def key_of(connection: Connection) -> Key:
 
 
 def with_password(connection: Connection, found: Secret | None) -> Connection:
-    """Return it with the password that was found, else with the one that the user typed, else without any."""
-    password = found or _known.get(key_of(connection))
+    """Return it with the password that a command prints, else the one that was found, else the one that the user typed, else without any."""
+    password = password_command.found() or found or _known.get(key_of(connection))
     return connection | {"password": password} if password else connection
 
 

@@ -18,10 +18,16 @@ NOTHING_IN_CLEAR = "ciphercost sent nothing unencrypted to the server after that
 CERTIFICATE = f"The server's certificate was rejected, so {NOTHING_IN_CLEAR}"
 ENCRYPTION = f"The connection could not be encrypted, so {NOTHING_IN_CLEAR}"
 FAILED = f"The encrypted arm failed, so {NOTHING_IN_CLEAR}"
-CERTIFICATE_WANTED = "The server asks for a client certificate, which ciphercost can't present yet: let this user log in without one, on a test copy"
+CERTIFICATE_WANTED = "The server asks for a client certificate: give yours with --cert FILE and --key FILE"
+CERTIFICATE_REFUSED = "Check that your certificate is of an authority that the server trusts, is for this user and for clients, and has not been revoked"
 _WANTED = re.compile(
     r"asks for a client certificate|requires a valid client certificate|certificate[ _]required|No required SSL certificate|"
     r"client certificate (?:is )?required",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"refused the client certificate|certificate authentication failed|The SSL certificate error|"
+    r"(?:Received fatal alert: |alert )(?:bad.certificate|unknown.ca|certificate.(?:unknown|expired|revoked)|unsupported.certificate)",
     re.IGNORECASE,
 )
 _REJECTED = {
@@ -64,8 +70,8 @@ _NOT_ENCRYPTED = {
     ),
     "": (
         "Check that the server has encryption switched on, that --ca names its CA, and that it allows the requested "
-        "version and cipher. Or it asks for a client certificate, which ciphercost can't present yet. A server without encryption "
-        "can only be measured with `none`"
+        "version and cipher. Or it asks for a client certificate: give yours with --cert and --key. A server without encryption can only "
+        "be measured with `none`"
     ),
 }
 """The same for other failures of a handshake."""
@@ -106,6 +112,8 @@ def words(text: str, code: str) -> str:
     """Explain a failure of the encrypted arm to the user. Pure; nothing else depends on it."""
     if wants_certificate(text):
         return f"{FAILED}. {CERTIFICATE_WANTED}"
+    if refuses_certificate(text):
+        return f"{FAILED}. {CERTIFICATE_REFUSED}"
     if code != "tls" and not code.startswith("08"):  # SQLSTATE 08…: a JDBC driver's connection exceptions
         return FAILED
     if advice := _advice(_REJECTED, text):
@@ -116,6 +124,11 @@ def words(text: str, code: str) -> str:
 def wants_certificate(text: str) -> bool:
     """Whether a server refused a connection because it had no client certificate, by the error's text. Pure."""
     return bool(_WANTED.search(text))
+
+
+def refuses_certificate(text: str) -> bool:
+    """Whether a server refused the client's certificate, by the error's text. Pure."""
+    return bool(_REFUSED.search(text))
 
 
 def _advice(known: Mapping[str, str], text: str) -> str:

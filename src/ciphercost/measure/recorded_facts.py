@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ciphercost.provision.server_pair import ServerPair
 
 
-SECRET_FIELDS = frozenset({"password", "key", "tls_certificate", "headers"})
-"""Fields reported only as set or none: secrets, and the file of a client certificate."""
+SECRET_FIELDS = frozenset({"password", "key", "tls_certificate", "tls_identity", "headers"})
+"""Fields reported only as set or none: secrets, and client certificates."""
 
 
 def config_diff(connect: Mapping[Arm, Connection]) -> list[str]:

@@ -23,6 +23,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.plaintext_guard import words
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.own_tls import NONE, OwnTls
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.server_counters import NO_CPU, Busy, Reading, Snapshot
 from ciphercost.plan.targets import counting
@@ -37,12 +38,12 @@ def read(
     url: str,
     seconds: float,
     *,
-    ca: str = "",
+    own_tls: OwnTls = NONE,
     needs_cpu: bool = True,
     begins: Callable[[str], None] = lambda _: None,
     wait: Callable[[float], object] = time.sleep,
 ) -> Reading:
-    """Read a server's counters now and in `seconds`. `ca`: its authority; `needs_cpu`: refuse a server whose CPU time can't be known;
+    """Read a server's counters now and in `seconds`. `own_tls`: given beside the URL; `needs_cpu`: refuse a server whose CPU time can't be known;
     `begins`: told the server before the first read; `wait`: lets the seconds pass until the second one.
 
     Raises UsageError if the server can't be reached, does not count, or may not be read.
@@ -60,11 +61,11 @@ def read(
     ):
         title = f"{counts.called_when_read} at {_place(server, server.connection())}"
         try:
-            connection = counters_connection.of(engine, url, server, ca, directory)
+            connection = counters_connection.of(engine, url, server, own_tls, directory)
             if passwords.may_ask(connection) and passwords.ask_where_wanted(
                 agent, connection, engine.refuses_anonymous
             ):
-                connection = counters_connection.of(engine, url, server, ca, directory)
+                connection = counters_connection.of(engine, url, server, own_tls, directory)
             title = f"{counts.called_when_read} at {_place(server, connection)}"
             agent.connect(ARM, connection)
         except AgentError as error:

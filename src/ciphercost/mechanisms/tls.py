@@ -109,7 +109,7 @@ class Tls(Mechanism):
         Factor(
             "client-cert",
             ("off", "on"),
-            "whether the server requires a client certificate too (mutual TLS): on web servers that ciphercost starts",
+            "whether the server requires a client certificate too (mutual TLS): on servers that ciphercost starts",
             acts="connection",
         ),
         Factor(
@@ -191,7 +191,7 @@ class Tls(Mechanism):
             raise UsageError(f"certificate={factors['certificate']}: {tls.no_post_quantum_keys}; choose another one")
         if factors["client-cert"] == "on" and not tls.tls_client_cert:
             raise UsageError(
-                f"client-cert=on: ciphercost sets up client certificates on the web servers that it starts, not on {engine.name}; leave it out"
+                f"client-cert=on: ciphercost sets up client certificates on servers that it starts, and not on {engine.name}; leave it out"
             )
         if cipher in SUITES_CBC and not tls.tls_cbc:
             raise UsageError(f"{engine.name} accepts no CBC suite: leave cipher={cipher} out")
@@ -291,6 +291,7 @@ class Tls(Mechanism):
             changes["tls_ca"] = str(ca)
         if factors.get("client-cert") == "on":
             changes["tls_certificate"], changes["tls_key"] = (str(directory / name) for name in CLIENT)
+            changes |= HasTls.of(engine).certified()
         return changes
 
 

@@ -67,6 +67,8 @@ class Connection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     tls_security_level: int | None = None
     tls_certificate: str | None = None
     tls_key: str | None = None
+    tls_identity: Secret | None = None
+    """The same as one PEM text: the certificate, the chain above it, and the unencrypted key."""
     resumption: bool | None = None
     # HTTP
     http: HttpVersion | None = None
@@ -107,6 +109,11 @@ class Connection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     def by_tls(self) -> bool:
         """Whether it asks for TLS."""
         return self.tls not in (None, "off")
+
+    @property
+    def mutual(self) -> bool:
+        """Whether the client presents a certificate of its own."""
+        return bool(self.tls_certificate or self.tls_identity)
 
     @property
     def by_wire_crypt(self) -> bool:
@@ -166,6 +173,7 @@ class Changes(TypedDict, total=False):
     tls_security_level: int | None
     tls_certificate: str | None
     tls_key: str | None
+    tls_identity: Secret | None
     resumption: bool | None
     http: HttpVersion | None
     authority: str | None
@@ -196,8 +204,8 @@ class JdbcConnection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     url: str
     jars: str
     """Paths separated by `:`, the driver's own first."""
-    properties: str | None = None
-    """`NAME=VALUE`, one a line."""
+    properties: Secret | None = None
+    """`NAME=VALUE`, one a line. One may be a password."""
     driver_class: str | None = None
     witness: str | None = None
     how: Call | None = None
@@ -237,7 +245,7 @@ class JdbcChanges(JdbcCalls, total=False):
     password: Secret | None
     url: str
     jars: str
-    properties: str | None
+    properties: Secret | None
     driver_class: str | None
     witness: str | None
 

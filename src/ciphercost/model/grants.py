@@ -24,7 +24,8 @@ class Grant(NamedTuple):
 PROVE = Grant(
     "prove (in transit: client, wire and server witness)",
     "",
-    "needs only the login: every session may query its own encryption",
+    "needs only the login: every session may query its own encryption, and on PostgreSQL its own client certificate. With --cert, one "
+    "more login is tried without the certificate",
 )
 PREDICT = "predict --url (reads counters)"
 MYSQL = (

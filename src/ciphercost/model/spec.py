@@ -8,6 +8,7 @@ import msgspec
 
 from ciphercost.model.constrained_types import Amount, Count, Seed
 from ciphercost.model.fleet import Placement
+from ciphercost.model.own_tls import OwnTls
 
 Arm = Literal["plain", "encrypted"]
 ARMS: tuple[Arm, Arm] = ("plain", "encrypted")
@@ -50,6 +51,12 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     url: str = ""
     bindir: str = ""
     ca: str = ""
+    cert: str = ""
+    """File of the client's certificate, for a server that the user runs; empty: none, or the one that the URL names."""
+    key: str = ""
+    """File of its key, if that is another one."""
+    server_name: str = ""
+    """Name that the certificate of the user's server has, if it is not the URL's host."""
     sql: str = ""
     """A file with the user's statements, instead of a workload."""
     csv: str = ""
@@ -99,6 +106,11 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Latency to keep, e.g. "p99=5ms": the run also finds each arm's highest rate that keeps it. Empty: none."""
     fio_bytes: Count = 0
     """At rest: size of fio's file, bytes; fio then runs in cells of any length. 0: the default size, in cells of a minute or more."""
+
+    @property
+    def own_tls(self) -> OwnTls:
+        """What it names beside its URL."""
+        return OwnTls(self.ca, self.cert, self.key, self.server_name)
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):

@@ -1,28 +1,45 @@
-"""An authority that the user names is used to verify a server, or refused: nothing else would keep a login from going out in clear."""
+"""What the user names for both sides to prove who they are is used, or refused: nothing else would keep a login from going out in clear."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ciphercost.load import password_command
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.planned import PlannedCell
 
+WHOSE = {
+    "--ca": "names the authority of",
+    "--cert": "is the certificate of a client of",
+    "--key": "is the key of a client of",
+    "--server-name": "is the name of",
+}
+"""By option: what it is."""
+
 
 def check(cells: Sequence[PlannedCell]) -> None:
-    """Raises UsageError for a cell with an authority (`ca`) if no cell of the run verifies a certificate of that server."""
+    """Raises UsageError for a cell with an authority, a certificate or a server's name if no cell of the run uses TLS with that server."""
+    if password_command.found() and not any(cell.spec.url and cell.engine.language != "http" for cell in cells):
+        raise UsageError(
+            f"{password_command.OPTION}: no login of this run takes that password; remove it, or name your server with --url"
+        )
     for planned in cells:
         cell = planned.spec
-        if not cell.ca:
+        for option, value in cell.own_tls.options.items():
+            if not (cell.url or planned.engine.foreign):
+                instead = ", or write --set client-cert=on" if option in ("--cert", "--key") else ""
+                raise UsageError(
+                    f"{option} {value}: {WHOSE[option]} a server that you run, but ciphercost starts this {planned.engine.title} and makes "
+                    f"its certificate; remove {option}{instead}, or name your server with --url"
+                )
+        if not cell.own_tls.options:
             continue
-        if not (cell.url or planned.engine.foreign):
-            raise UsageError(
-                f"--ca {cell.ca}: names the authority of a server that you run, but ciphercost starts this {planned.engine.title} and makes "
-                "its certificate; remove --ca, or name your server with --url"
-            )
         if not any(each.mechanism.name == "tls" and each.spec.url == cell.url for each in cells):
+            option, value = next(iter(cell.own_tls.options.items()))
+            no_use = {"--ca": "verify no certificate"}.get(option, "have no use")
             raise UsageError(
-                f"--ca {cell.ca}: {_what(cell)}, so it would verify no certificate, and every login would go unencrypted; remove --ca "
+                f"{option} {value}: {_what(cell)}, so it would {no_use}, and every login would go unencrypted; remove {option} "
                 f"if the network to your server may see that, or measure {cell.engine}:tls"
             )
 

@@ -210,8 +210,13 @@ def check_server(planned: PlannedCell) -> None:
         )
     _check_http3(planned)
     _check_early(planned)
-    if cell.ca and not mechanisms.has(engine, "tls"):
-        raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to verify; remove --ca")
+    for option, value in cell.own_tls.options.items() if not mechanisms.has(engine, "tls") else ():
+        what = "no certificate to verify" if option == "--ca" else "no certificate"
+        raise UsageError(f"{option} {value}: {cell.engine} has no TLS, so there is {what}; remove {option}")
+    if cell.server_name and planned.client:
+        raise UsageError(
+            f"--server-name {cell.server_name}: a JDBC driver verifies the host of its URL; name that host, or remove --client jdbc"
+        )
     if cell.ca and planned.client and REVOCATION_LIST in authorities.pem(Path(cell.ca)):
         raise UsageError(
             f"--ca {cell.ca}: holds a revocation list (CRL), which JDBC drivers do not check; remove it from the file, or "
@@ -224,6 +229,10 @@ def check_server(planned: PlannedCell) -> None:
         )
     if cell.url and "certificate" in cell.factors:
         raise UsageError("certificate: your server presents its own certificate; remove certificate")
+    if cell.url and "client-cert" in cell.factors:
+        raise UsageError(
+            "client-cert: your server decides whether it asks for a certificate; remove client-cert, and give yours with --cert and --key"
+        )
     if cell.url and cell.factors.get("library"):
         raise UsageError(
             "library: ciphercost did not start your server, so it can't give it another library; remove library"

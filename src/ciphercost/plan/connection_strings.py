@@ -8,10 +8,12 @@ import msgspec
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.host import authorities
+from ciphercost.host import authorities, client_identity
+from ciphercost.host.client_identity import ClientIdentity, Named
 from ciphercost.load.connection_string import SYSTEM, UNENFORCED, VERIFY, ConnectionString, Level
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import OwnTls
 from ciphercost.model.spec import CellSpec
 
 
@@ -27,9 +29,32 @@ def level_of(asked: ConnectionString, ca: str) -> Level:
     return "verify-ca" if asked.level == "require" and asked.require_verifies and ca else asked.level
 
 
+def identity(own: OwnTls, asked: ConnectionString | None) -> ClientIdentity | None:
+    """The certificate and key with which the client proves who it is; None: none is named.
+
+    Reads the files, and may ask for a passphrase. Raises UsageError for what is wrong with them.
+    """
+    named = asked.identity if asked else None
+    if own.cert or own.key:
+        if named and (Path(named.cert), Path(named.key)) != (Path(own.cert), Path(own.key)) and not _by_default(named):
+            raise UsageError(
+                f"--cert {own.cert}: the connection string names another certificate ({named.cert}); remove one of them"
+            )
+        named = Named(own.cert, own.key)
+    return client_identity.load(named) if named else None
+
+
+def _by_default(named: Named) -> bool:
+    """Whether nobody wrote this certificate down: libpq's default file."""
+    return Path(named.cert) == Path.home() / ".postgresql" / "postgresql.crt"
+
+
 def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
     """The cell with what its connection string asks. Raises UsageError for what contradicts it or can't be honoured."""
-    if (asked := of(cell, engine)) is None:
+    asked = of(cell, engine)
+    if mechanism.layer == "transit":
+        identity(cell.own_tls, asked)
+    if asked is None:
         return cell
     if cell.ca and asked.ca and Path(cell.ca) != Path(asked.ca):
         raise UsageError(

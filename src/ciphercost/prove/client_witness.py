@@ -10,6 +10,7 @@ import msgspec
 from ciphercost.host import tls_names
 from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.spec import Arm
+from ciphercost.prove import client_certificate
 from ciphercost.prove.probe import Probe
 
 CLIENT_CERTIFICATE = "client_certificate"
@@ -37,6 +38,9 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
         return False, f"{detail}: {reason}"
     if probe.pair.connect[arm].tls in ("verify-ca", "verify-full") and not answer.verified:
         return False, f"{detail}: the peer was not verified"
+    if probe.pair.connect[arm].mutual and "server" in probe.engine.mute:
+        passed, words = client_certificate.witnessed(probe, arm)
+        return passed, f"{detail}; {words}"
     return True, detail
 
 

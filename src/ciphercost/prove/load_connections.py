@@ -9,6 +9,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.model.connection import Connected
 from ciphercost.model.errors import Unproven
 from ciphercost.model.spec import Arm
+from ciphercost.prove import client_certificate
 from ciphercost.prove.client_witness import describe
 from ciphercost.prove.session_witness import judge_sessions, server_end
 from ciphercost.provision.server_pair import ServerPair
@@ -61,7 +62,13 @@ def load_connections(
         )
     if mechanism.layer in ("transit", "control") and not per_request and "server" not in engine.mute:
         rows = EncryptsConnections.of(engine).sessions(pair.by_arm[arm], agent, arm, everywhere=True)
-        mutual = arm == "encrypted" and bool(proven.client_certificate)
+        engine_ = EncryptsConnections.of(engine)
+        verified = arm == "encrypted" and proven.client_certificate.startswith(client_certificate.VERIFIED)
+        mutual = verified and engine_.certificate_in_sessions
         passed, detail = judge_sessions(rows, *server_end(pair, arm, answer), client_certificate=mutual)
+        if not passed:
+            raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
+        if verified:
+            passed, detail = client_certificate.of_load(engine_, agent, arm, pair.connect[arm])
         if not passed:
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")

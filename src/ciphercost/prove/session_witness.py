@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-
-import msgspec
-
-from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
-from ciphercost.host import deadlines
 from ciphercost.host.tls_names import EARLY_LOGGED, HTTP3_LOGGED
-from ciphercost.load.agent import Agent
 from ciphercost.model.connection import Connected, Connection
-from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import Arm
+from ciphercost.prove import client_certificate
 from ciphercost.prove.probe import Probe
 from ciphercost.provision.server_pair import ServerPair
 
@@ -25,20 +18,18 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server reports about this very session."""
     rows = sessions(probe, arm, f"prove-{arm}")
     connection = probe.pair.connect[arm].single
-    mutual = connection.tls_certificate is not None
-    passed, detail = judge_sessions(rows, *server_end(probe.pair, arm, probe.connected[arm]), client_certificate=mutual)
+    engine = EncryptsConnections.of(probe.engine)
+    logged = connection.mutual and engine.certificate_in_sessions
+    passed, detail = judge_sessions(rows, *server_end(probe.pair, arm, probe.connected[arm]), client_certificate=logged)
     if passed and (reason := other_http(rows, connection)):
         return False, f"{detail}: {reason}"
     if passed and connection.early_data:
         passed, words = early_request(probe, arm, connection)
         detail = f"{detail}; {words}"
-    if not (passed and mutual):
+    if not (passed and connection.mutual):
         return passed, detail
-    refused, words = without_certificate(probe, connection)
-    if refused:
-        answer = probe.connected[arm]
-        probe.connected[arm] = msgspec.structs.replace(answer, client_certificate="verified by the server")
-    return refused, f"{detail}; {words}"
+    passed, words = client_certificate.witnessed(probe, arm)
+    return passed, f"{detail}{', ' if words.startswith('client') else '; '}{words}"
 
 
 def other_http(rows: list[list[str | None]], connection: Connection) -> str:
@@ -76,37 +67,6 @@ def server_end(pair: ServerPair, arm: Arm, answer: Connected) -> tuple[Arm, str]
     """
     looks: Arm = "encrypted" if pair.legs(arm)[-1] else "plain"
     return looks, answer.cipher if pair.one_session(arm) else ""
-
-
-def without_certificate(probe: Probe, connection: Connection) -> tuple[bool, str]:
-    """Whether the server refuses the same connection without the client's certificate: (it does, how).
-
-    TLS 1.3 reports this to a client only after its handshake, and nginx answers with a status, so a request is sent
-    too. A connection with the certificate follows, because a server that has died refuses everybody.
-    """
-    bare = connection | {"tls_certificate": None, "tls_key": None}
-    if reason := refusal(probe.engine, probe.agent, bare):
-        if with_it := refusal(probe.engine, probe.agent, connection):
-            return False, f"but after a connection without a client certificate it also refuses one with it: {with_it}"
-        return True, f"without a client certificate it refuses: {reason}"
-    return False, "but it also accepts a connection without a client certificate"
-
-
-def refusal(engine: Engine, agent: Agent, connection: Connection) -> str:
-    """How the server refuses this connection. Empty: it accepts it. Raises AgentError if it does not
-    answer in time.
-    """
-    try:
-        agent.connect("refused", connection)
-        engine.greet(agent, "refused")
-    except AgentError as error:
-        if error.code == deadlines.TIMEOUT:
-            raise
-        return str(error)
-    finally:
-        with contextlib.suppress(AgentError):
-            agent.disconnect("refused")
-    return ""
 
 
 def judge_sessions(

@@ -60,20 +60,21 @@ def prove(
 
 
 def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
-    """Log in once if a server's first login after its start differs from later ones, so that neither arm pays for it."""
+    """Log in once, as each user, if a server's first login after its start differs from later ones, so that neither arm pays for it."""
     if not engine.caches_logins:
         return
     # Unencrypted it would be an RSA exchange. And your own server gets nothing unencrypted before the encrypted arm has
     # logged in.
     arms: list[Arm] = encrypted_first(ARMS) if pair.refused is None else ["encrypted"]
+    known = set()
     for arm in arms:
+        if (user := pair.connect[arm].user) in known:
+            continue
         # The client witness reports an arm that can't log in.
-        try:
+        with contextlib.suppress(AgentError):
             agent.connect("prime", pair.connect[arm].single)
             agent.disconnect("prime")
-            return
-        except AgentError:
-            continue
+            known.add(user)
 
 
 def unproven(

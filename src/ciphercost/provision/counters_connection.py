@@ -15,6 +15,7 @@ from ciphercost.load.connection_string.redis import encrypts
 from ciphercost.mechanisms.tls import VERIFY as MODES
 from ciphercost.model.connection import Connection, TlsMode
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import OwnTls
 from ciphercost.plan.connection_strings import level_of
 from ciphercost.provision.prepared_cell import users_tls
 
@@ -38,16 +39,16 @@ def mode(level: Level, *, here: bool, offered: bool) -> TlsMode:
     return ("require" if may_be_clear else "verify-full") if offered else "off"
 
 
-def of(engine: TakesUrl, url: str, server: Server, ca: str, directory: Path) -> Connection:
-    """One connection to your server. `ca`: the authority given beside the URL; `directory`: for a file of authorities.
+def of(engine: TakesUrl, url: str, server: Server, own: OwnTls, directory: Path) -> Connection:
+    """One connection to your server. `own`: given beside the URL; `directory`: for a file of authorities.
 
     Raises UsageError, OSError if nothing answers there.
     """
     connection = server.connection()
-    chosen = _mode(engine, url, connection, ca)
+    chosen = _mode(engine, url, connection, own.ca)
     if chosen == "off":
-        if ca:
-            raise UsageError(f"--ca {ca} has no effect: this connection is not encrypted; remove it")
+        for option, value in own.options.items():
+            raise UsageError(f"{option} {value} has no effect: this connection is not encrypted; remove it")
         if engine.language == "kv" and connection.password and not is_loopback(connection.host):
             raise UsageError(
                 "--url: an unencrypted login would send the password readably over the network, which ciphercost never does; name "
@@ -55,7 +56,7 @@ def of(engine: TakesUrl, url: str, server: Server, ca: str, directory: Path) -> 
             )
         return connection | {"tls": "off"}
     connection = connection | server.other_ports.get("tls", {}) | {"tls": chosen, "resumption": False}
-    return connection | users_tls(server, ca, directory)
+    return connection | users_tls(server, own, directory)
 
 
 def _mode(engine: TakesUrl, url: str, connection: Connection, ca: str) -> TlsMode:

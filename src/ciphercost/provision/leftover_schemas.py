@@ -27,6 +27,7 @@ from ciphercost.load.plaintext_guard import words
 from ciphercost.model.connection import Changes, Connection, TlsMode
 from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
+from ciphercost.model.own_tls import NONE, OwnTls
 from ciphercost.model.run_directory import new_id
 from ciphercost.plan import connection_strings, targets
 from ciphercost.provision import scratch_schema
@@ -45,7 +46,7 @@ WHY: dict[Fate, str] = {
 }
 
 
-def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] = ()) -> tuple[str, bool]:
+def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[str] = ()) -> tuple[str, bool]:
     """Drop what dead runs left on your server, or the named schemas. Returns a report, and whether everything worked.
 
     Raises UsageError for a name that must not be dropped, RunError if the server can't be queried.
@@ -53,17 +54,18 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     engine = TakesUrl.of(engines.get(engine_name or targets.target_of_url(url).partition(":")[0]))
     engine.check_url(url)
     in_transit = mechanisms.of(engine, "transit")
-    if ca and "tls" not in in_transit:
+    for option, value in own.options.items() if "tls" not in in_transit else ():
         raise UsageError(
-            f"--ca {ca}: {engine.title} has no TLS mechanism (mechanisms in transit: "
-            f"{', '.join(in_transit) or 'none'}); remove --ca"
+            f"{option} {value}: {engine.title} has no TLS mechanism (mechanisms in transit: "
+            f"{', '.join(in_transit) or 'none'}); remove {option}"
         )
-    if ca:
-        authorities.pem(Path(ca))
+    if own.ca:
+        authorities.pem(Path(own.ca))
+    connection_strings.identity(own, engine.connection_string(url))
     if not wanted and not isinstance(engine, OwnSchema):
         return f"Nothing of ciphercost's is on that {engine.title}: ciphercost creates nothing there.", True
     owner = OwnSchema.of(engine)
-    given = {"--engine": engine_name, "--ca": ca}
+    given = {"--engine": engine_name, **own.options}
     command = shlex.join(
         ["ciphercost", "clean", "--url", url, *(each for pair in given.items() if pair[1] for each in pair)]
     )
@@ -73,10 +75,10 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         Agent(log=logs / "agent.log") as agent,
     ):
         server = engine.start(StartRequest(engine.find(url=url), logs, run_supervisor))
-        connection = reached(engine, server, ca, logs)
+        connection = reached(engine, server, own, logs)
         noted = scratch_schema.noted(engine.name, connection)
         if passwords.may_ask(connection) and passwords.ask_where_wanted(agent, connection, engine.refuses_anonymous):
-            connection = reached(engine, server, ca, logs)
+            connection = reached(engine, server, own, logs)
         try:
             there = owner.schemas(agent, connection)
             for name in (*wanted, *noted):
@@ -109,7 +111,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     return "\n".join(lines), worked
 
 
-def reached(engine: TakesUrl, server: Server, ca: str, directory: Path) -> Connection:
+def reached(engine: TakesUrl, server: Server, own: OwnTls, directory: Path) -> Connection:
     """The connection to your server: encrypted as the authority or the URL asks, else as the run's own note of this server says.
 
     Without any of them: encrypted, if the server offers that. `directory`: for a file of authorities. Raises RunError, and
@@ -118,20 +120,21 @@ def reached(engine: TakesUrl, server: Server, ca: str, directory: Path) -> Conne
     connection = server.connection()
     asked: ConnectionString | None = getattr(server, "asked", None)
     note = scratch_schema.way_in(engine.name, connection)
-    level = connection_strings.level_of(asked, ca) if asked else ""
+    level = connection_strings.level_of(asked, own.ca) if asked else ""
     by_note = msgspec.convert(dict(note.encryption), Changes) if note and note.encryption else Changes()
     if asked and level == "disable":
         if by_note:
             raise UsageError(f"{asked.said}: a run of this machine logged in to that server encrypted; remove it")
         return connection
-    if ca or level:
+    if own.ca or own.server_name or level:
         wanted: Changes = {"tls": STRENGTH[level]} if isinstance(engine, HasTls) else _by_wire()
     elif note:
-        wanted, ca = by_note, note.ca
+        wanted = by_note
+        own = msgspec.structs.replace(own if own.cert else note.own_tls, ca=note.ca)
     else:
         wanted = _unsaid(engine, connection)
     if wanted.get("tls"):
-        connection |= users_tls(server, ca, directory)
+        connection |= users_tls(server, own, directory)
     return connection | wanted
 
 

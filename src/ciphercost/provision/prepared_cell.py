@@ -21,7 +21,7 @@ from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
-from ciphercost.load.connection_string import SYSTEM
+from ciphercost.load.connection_string import SYSTEM, ConnectionString
 from ciphercost.load.jdbc import jdbc_agent
 from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
@@ -29,8 +29,9 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest, AtRestContext
 from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import RunError
+from ciphercost.model.own_tls import OwnTls
 from ciphercost.model.spec import Arm, CellSpec
-from ciphercost.plan import conditions
+from ciphercost.plan import conditions, connection_strings
 from ciphercost.plan.planned import Client, PlannedCell
 from ciphercost.provision import cache, columns, scratch_schema
 from ciphercost.provision.dataset import Dataset, arm_at, copy
@@ -39,15 +40,19 @@ from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 
 
-def users_tls(server: Server, ca: str, directory: Path) -> Changes:
-    """What an encrypted connection to your own server needs: what its connection string asks, and its
-    authorities. `ca`: given beside the string; `directory`: for a file of authorities, if one must be made.
+def users_tls(server: Server, own: OwnTls, directory: Path) -> Changes:
+    """What an encrypted connection to your own server needs: what its connection string asks, its authorities, and the
+    client's own certificate. `own`: given beside the string; `directory`: for a file of authorities, if one must be made.
     """
-    asked = getattr(server, "asked", None)
+    asked: ConnectionString | None = getattr(server, "asked", None)
     changes: Changes = asked.tls.copy() if asked else {}
-    ca = ca or (asked.ca if asked else "")
+    ca = own.ca or (asked.ca if asked else "")
     if ca and ca != SYSTEM:
         changes["tls_ca"] = str(authorities.file_for(Path(ca), asked.crl if asked else (), directory))
+    if found := connection_strings.identity(own, asked):
+        changes["tls_identity"] = found.pem
+    if own.server_name:
+        changes["tls_server_name"] = own.server_name
     return changes
 
 
@@ -241,7 +246,7 @@ class PreparedCell(msgspec.Struct):
             if factors.get("share", "all") != "all":
                 connection |= {"clear_host": host, "clear_port": port, "clear_authority": authority}
         if self.cell.url and connection.by_tls:
-            connection |= users_tls(server, self.cell.ca, self.shared.secrets)
+            connection |= users_tls(server, self.cell.own_tls, self.shared.secrets)
         if (given := self.planned.headers) and (arm == "encrypted" or server.takes_headers_in_clear):
             connection |= {"headers": given}
         version, parameters = self.installation.version, self.program.parameters

@@ -27,6 +27,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.connection import Connection
 from ciphercost.model.constrained_types import PREFIX
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
+from ciphercost.model.own_tls import NONE, OwnTls
 from ciphercost.model.printable import printable
 
 STILL_MAKING_SECONDS = 5.0
@@ -97,14 +98,15 @@ def name_for(run_id: str, number: int = 0) -> str:
     return PREFIX + run_id.replace("-", "_") + (f"_{number}" if number else "")
 
 
-def note_of(engine: str, connection: Connection, name: str, run_id: str, ca: str = "") -> journal.Note:
-    """The note of a schema that this process is about to create. `connection`: without the schema; `ca`: the authority that the
-    user named, which `connection` may have in another form.
+def note_of(engine: str, connection: Connection, name: str, run_id: str, own_tls: OwnTls = NONE) -> journal.Note:
+    """The note of a schema that this process is about to create. `connection`: without the schema; `own_tls`: what the user
+    named beside the URL, which `connection` may have in another form.
     """
     used = tuple(
         (each, str(value)) for each in ENCRYPTION if (value := getattr(connection, each)) not in (None, "", "off")
     )
     level = dict(used).get("tls", "")
+    ca, cert, key = (str(Path(each).absolute()) if each else "" for each in (own_tls.ca, own_tls.cert, own_tls.key))
     query = QUERIES[level].get(engine, "") if level and not (level == "verify-full" and ca) else ""
     return journal.Note(
         name,
@@ -114,10 +116,13 @@ def note_of(engine: str, connection: Connection, name: str, run_id: str, ca: str
         *connection.address,
         user=connection.user or "",
         database=connection.database or "",
-        name=connection.tls_server_name or "",
+        name="" if own_tls.server_name else connection.tls_server_name or "",
         encryption=used,
-        ca=str(Path(ca).absolute()) if ca else "",
+        ca=ca,
         query=query,
+        cert=cert,
+        key=key,
+        server_name=own_tls.server_name,
     )
 
 
@@ -148,16 +153,16 @@ def own(
     log: Path,
     left: Callable[[str], None] = say_left,
     *,
-    ca: str = "",
+    own_tls: OwnTls = NONE,
 ) -> Iterator[None]:
     """Create a scratch schema on your server and drop it at the end, however the run ends. Raises RunError if it can't
     be made.
 
-    `connection`: to your server. `left`: called with a sentence if dropping fails. `ca`: as `note_of`
+    `connection`: to your server. `left`: called with a sentence if dropping fails. `own_tls`: as `note_of`
     has it.
     """
     mark = mark_of(run_id)
-    note = note_of(engine.name, connection, name, run_id, ca)
+    note = note_of(engine.name, connection, name, run_id, own_tls)
     with Agent(log=log) as agent:
         there = engine.schema(agent, connection, name)
     if there is not None:

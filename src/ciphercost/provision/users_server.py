@@ -13,7 +13,7 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
-from ciphercost.load.connection_string import SYSTEM
+from ciphercost.load.connection_string import SYSTEM, ConnectionString
 from ciphercost.load.load_client import LoadClient
 from ciphercost.load.plaintext_guard import Place, encrypted_first, words
 from ciphercost.model.errors import AgentError, RunError
@@ -178,9 +178,12 @@ def _running_schema(bench: PreparedCell, arm: Arm) -> Iterator[None]:
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
     ca = bench.cell.ca or getattr(server, "ca", "")
-    ca = "" if ca == SYSTEM else ca
+    own_tls = msgspec.structs.replace(bench.cell.own_tls, ca="" if ca == SYSTEM else ca)
+    asked: ConnectionString | None = getattr(server, "asked", None)
+    if asked and asked.identity and not own_tls.cert:
+        own_tls = msgspec.structs.replace(own_tls, cert=asked.identity.cert, key=asked.identity.key)
     owner = OwnSchema.of(bench.engine)
-    with scratch_schema.own(owner, connection, name, bench.supervisor.run_id, log, bench.left, ca=ca):
+    with scratch_schema.own(owner, connection, name, bench.supervisor.run_id, log, bench.left, own_tls=own_tls):
         with Agent(log=log) as agent:
             answer = agent.connect("loader", connection | bench.of_arm(arm) | owner.in_schema(name))
             bench.mechanism.check_version(bench.engine, answer.server_version)

@@ -31,7 +31,7 @@ _PATH = re.compile(r"(?<![\w./…])/(?!(?:" + "|".join(PUBLIC) + r")/)(?:[^\s/'\
 """The directories of an absolute path, before its last part."""
 _USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
 OUTPUTS = ("-o", "--output", "--json")
-PATHS = ("sql", "csv", "headers_file", "ca", "bindir", "driver")
+PATHS = ("sql", "csv", "headers_file", "ca", "cert", "key", "bindir", "driver")
 """Keys of a cell's spec whose value is a path."""
 
 Change = Callable[[str], str]
@@ -45,7 +45,10 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     """
     facts = read_facts(directory)
     cells = facts.spec.cells
-    hide = hiding((cell.url for cell in cells), (cell.listen.strip() for cell in cells))
+    hide = hiding(
+        (name for cell in cells for name in (cell.url, f"//{cell.server_name}")),
+        (cell.listen.strip() for cell in cells),
+    )
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
     made = dict(files)
     for name, content in files.items():

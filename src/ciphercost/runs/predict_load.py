@@ -10,6 +10,7 @@ from ciphercost.estimate import prediction, server_load
 from ciphercost.load.connection_string.keywords import as_url
 from ciphercost.measure import server_load as counters
 from ciphercost.model.errors import UsageError
+from ciphercost.model.own_tls import NONE, OwnTls
 from ciphercost.model.prediction import Load, Prediction
 from ciphercost.model.result import Result
 from ciphercost.model.server_counters import OPTIONS, GivenLoad
@@ -22,7 +23,7 @@ def predict(
     url: str | None,
     *,
     seconds: float,
-    ca: str = "",
+    own_tls: OwnTls = NONE,
     begins: Callable[[str], None] = lambda _: None,
 ) -> list[Prediction]:
     """A prediction for each mechanism of the run. `url`: read what is not given from this server's counters, twice, `seconds` apart.
@@ -37,7 +38,7 @@ def predict(
     reading = counters.read(
         url,
         seconds,
-        ca=ca,
+        own_tls=own_tls,
         needs_cpu=given.cpu_us is None,
         begins=lambda server: begins(f"reading the counters of {server} twice, {seconds:g} s apart"),
     )

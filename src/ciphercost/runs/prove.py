@@ -12,6 +12,7 @@ from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import UsageError
+from ciphercost.model.proof_row import ProofRow
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
@@ -23,6 +24,7 @@ from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
+from ciphercost.runs import prove_facts
 
 ALSO_CLEAR = (
     "That is this connection. The server accepted an unencrypted one too (the control above), so a client that asks for "
@@ -31,8 +33,8 @@ ALSO_CLEAR = (
 """Below the verdict on a server that the user runs."""
 
 
-def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool, str]:
-    """(proven, text to print). `asked`: what the clients make of the cell's connection string.
+def examine(cell: CellSpec, asked: ConnectionString | None = None, row: ProofRow | None = None) -> tuple[bool, str]:
+    """(proven, text to print). `asked`: what the clients make of the cell's connection string; `row`: takes the facts.
 
     Raises CiphercostError if the target can't be reached or started.
     """
@@ -66,7 +68,14 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None) -> tuple[bool
                 proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
                 better = {"better": asked.stronger} if asked and asked.level else {}
                 unverified = client_witness.unverified(connected, pair.connect["encrypted"], **better)
-                proven, text = judge([*proofs, *closely.proofs], bench, unverified, pair.closed, asked, alone)
+                certified = connected.client_certificate if connected else ""
+                proven, text = judge(
+                    [*proofs, *closely.proofs], bench, unverified, pair.closed, asked, alone, certified
+                )
+                if row is not None:
+                    prove_facts.note(
+                        row, bench, proofs, connected, pair, asked, alone, proven=proven, unverified=unverified
+                    )
                 found = in_columns(pair, agent) if pair.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 
@@ -96,10 +105,22 @@ def exceptions_of(bench: PreparedCell) -> str:
     return f" except {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def no_control(bench: PreparedCell, code: str) -> str:
-    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `code`: of its proof."""
+BY_CERTIFICATE = (
+    "This user logs in by the client certificate, which an unencrypted connection can't present, and no password was given: so there is "
+    "no unencrypted control."
+)
+
+
+def no_control(bench: PreparedCell, plain: Proof, certified: str = "") -> str:
+    """Why a failed plain arm says nothing about a server that the user runs; empty: it does. `certified`: what the server made of
+    the client's certificate.
+    """
     engine = bench.engine
-    return engine.no_control(bench.cell.url, code) if isinstance(engine, TakesUrl) else ""
+    if not isinstance(engine, TakesUrl):
+        return ""
+    if certified and engine.refuses_anonymous and engine.refuses_anonymous in plain.detail:
+        return BY_CERTIFICATE
+    return engine.no_control(bench.cell.url, plain.code)
 
 
 def judge(
@@ -109,10 +130,11 @@ def judge(
     closed: str = "",
     asked: ConnectionString | None = None,
     alone: str = "",
+    certified: str = "",
 ) -> tuple[bool, str]:
     """(proven, text to print). `unverified`: what was not verified about the server's identity (`client_witness.unverified`).
     `closed`: why nothing was sent unencrypted (`ServerPair.closed`). `asked`: what the clients make of the connection string.
-    `alone`: why there is no plain arm (`Server.no_plain_arm`).
+    `alone`: why there is no plain arm (`Server.no_plain_arm`). `certified`: what the server made of the client's certificate.
 
     The encrypted arm decides. The plain arm is the control: it shows that the witnesses detect unencrypted data. A server that
     the user runs may refuse the plain arm: then it enforces encryption, and there is no control.
@@ -127,7 +149,7 @@ def judge(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
     both = bool(bench.cell.url and plain and encrypted)
-    elsewhere = no_control(bench, plain[0].code) if both and encrypted[0].passed and not plain[0].passed else ""
+    elsewhere = no_control(bench, plain[0], certified) if both and encrypted[0].passed and not plain[0].passed else ""
     elsewhere = alone if alone and encrypted[0].passed else elsewhere
     refused = bool(elsewhere) or (bool(bench.cell.url) and witnesses.enforces(bench.engine, proofs))
     if refused:

@@ -24,22 +24,32 @@ from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.engines.postgresql import password_for
-from ciphercost.host import run_ownership, supervisor
+from ciphercost.host import client_identity, run_ownership, supervisor
 from ciphercost.host.canary_scan import canary
+from ciphercost.host.client_identity import ClientIdentity
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.relay import Relay
+from ciphercost.load import password_command
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import jdbc, option_files
 from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
 from ciphercost.load.jdbc import java, jdbc_agent, options, verify
-from ciphercost.load.jdbc.drivers import STORE_PASSWORD, Driver
-from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.load.jdbc.drivers import KEY_STORES, STORE_PASSWORD, Driver, identity_properties
+from ciphercost.load.plaintext_guard import (
+    CERTIFICATE_REFUSED,
+    CERTIFICATE_WANTED,
+    refuses_certificate,
+    wants_certificate,
+)
 from ciphercost.model.connection import Connected, JdbcConnection
 from ciphercost.model.errors import AgentError, RunError, UsageError
+from ciphercost.model.own_tls import NONE, OwnTls
+from ciphercost.model.proof_row import ProofRow, ProofVerdict
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
+from ciphercost.plan import connection_strings
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
 
@@ -51,6 +61,9 @@ _SECRET = re.compile(
     r"(?i)[?&;,(](?!trust)[^=?&;]*(?:pass(?:word|wd|phrase)|pwd|secret|dbcryptconfig)[^=?&;]*=[^&;)]|//[^/@?]*:[^/@?]+@"
 )
 """The password of a trust store is no secret: it protects public certificates."""
+
+
+_OWN_KEY = re.compile(r"(?i)[?&;,(](sslkey|sslcert|clientCertificateKeyStoreUrl|keyStore)=")
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -92,7 +105,9 @@ def refuse_password(url: str) -> None:
 class Probe:
     """Repeats the application's connection."""
 
-    def __init__(self, address: Address, engine: Engine, driver: Driver, place: Path) -> None:
+    def __init__(
+        self, address: Address, engine: Engine, driver: Driver, place: Path, identity: ClientIdentity | None = None
+    ) -> None:
         self.address = address
         self.engine = engine
         self.place = place
@@ -108,6 +123,7 @@ class Probe:
             witness=EncryptsConnections.of(engine).tls_witness,
             user=user,
             driver_class=driver.driver_class or None,
+            properties=_own_properties(driver, address.url, place, identity),
             password=_password(address, user) or None,
         )
         loopback = _is_loopback(address)
@@ -134,7 +150,9 @@ class Probe:
                 raise UsageError(str(error)) from None
             more = ""
             if wants_certificate(str(error)):
-                more = f". {CERTIFICATE_WANTED.removesuffix(': let this user log in without one, on a test copy')}"
+                more = f". {CERTIFICATE_WANTED}"
+            elif refuses_certificate(str(error)):
+                more = f". {CERTIFICATE_REFUSED}"
             elif error.code.startswith(DENIED) and not self._connection.password:
                 more = f". No password was given: {TakesUrl.of(self.engine).give_password}"
             raise RunError(f"the application can't connect: {error.words}{more}") from None
@@ -208,17 +226,36 @@ class Probe:
         return address_of(self.address.host, self.address.port)
 
 
-def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
+def _own_properties(driver: Driver, url: str, place: Path, identity: ClientIdentity | None) -> Secret | None:
+    """The driver's properties for the client's certificate, or for the passphrase of the key store that the URL names."""
+    if identity is None:
+        found = client_identity.passphrase_found() if driver.family in KEY_STORES and _OWN_KEY.search(url) else None
+        return Secret(f"{KEY_STORES[driver.family][1]}={found.reveal()}") if found else None
+    store, password = place / "own.p12", client_identity.store_password()
+    properties = identity_properties(driver.family, str(store), password)
+    store.touch(0o600)
+    store.write_bytes(identity.store(password))
+    return Secret("\n".join(f"{name}={value}" for name, value in properties.items()))
+
+
+def examine(
+    url: str, jars: str = "", client: str = "", own: OwnTls = NONE, row: ProofRow | None = None
+) -> tuple[bool, str]:
     """(every server encrypted and verified, text to print). A URL that names several servers is examined once for each.
+    `row`: takes the facts of a URL that names one server.
 
     Raises CiphercostError if it can't connect or the driver rejects the URL.
     """
     refuse_password(url)
+    if own.options and (there := _OWN_KEY.search(url)):
+        option, value = next(iter(own.options.items()))
+        raise UsageError(f"{option} {value}: the URL names another key ({there[1]}); remove one of them")
+    identity = connection_strings.identity(own, None)
     found: list[tuple[bool, str]] = []
     every = jdbc.singles(url)
     for number, each in enumerate(every, start=1):
         try:
-            proven, text = _examine_one(read(each.url), jars, client)
+            proven, text = _examine_one(read(each.url), jars, client, identity, row)
         except RunError as error:
             if len(every) == 1:
                 raise
@@ -230,7 +267,9 @@ def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
     return all(proven for proven, _ in found), "\n".join(text for _, text in found)
 
 
-def _examine_one(address: Address, jars: str, client: str) -> tuple[bool, str]:
+def _examine_one(
+    address: Address, jars: str, client: str, identity: ClientIdentity | None, row: ProofRow | None
+) -> tuple[bool, str]:
     """The same for one server."""
     cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
     driver = options.driver_of(cell)
@@ -238,15 +277,15 @@ def _examine_one(address: Address, jars: str, client: str) -> tuple[bool, str]:
     engine = engines.get(_engine(address))
     with supervisor.Supervisor(new_id()) as run_supervisor, supervisor.temporary(run_supervisor, "prove") as place:
         run_ownership.hand_over(place)
-        probe = Probe(address, engine, driver, place)
+        probe = Probe(address, engine, driver, place, identity)
         try:
-            return judge(probe, driver)
+            return judge(probe, driver, row)
         finally:
             probe.close()
 
 
-def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
-    """(encrypted and verified, text to print) from every witness of the connection."""
+def judge(probe: Probe, driver: Driver, row: ProofRow | None = None) -> tuple[bool, str]:
+    """(encrypted and verified, text to print) from every witness of the connection. `row`: takes the facts."""
     session = probe.connect()
     encrypted = session.encrypted
     used = f"{session.protocol} {session.cipher}".strip()
@@ -265,6 +304,14 @@ def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
             reason = f"ENCRYPTED with {used}"
         elif verdict:
             reason = f"ENCRYPTED with {used}, and the server VERIFIED ({_how(peer.by, named=named)})"
+    if row is not None:
+        row.server = f"{probe.engine.title} {jdbc_agent.plain_version(session.server_version)}"
+        row.protocol, row.cipher = session.protocol, session.cipher
+        row.by = [witness for witness, passed, _ in found if passed]
+        row.verified = _how(peer.by, named=named) if encrypted and peer.by else ""
+        good: ProofVerdict = "not verified" if encrypted and found[1][1] else "not proven"
+        row.verdict = "proven" if verdict else good if encrypted else "not encrypted"
+        row.reason = "" if verdict else "; ".join(words for _, passed, words in found if not passed)
     version = jdbc_agent.plain_version(session.server_version)
     lines = [f"{driver.title} · {probe.engine.title} {version} · {session.library}"]
     for witness, passed, detail in found:
@@ -304,6 +351,8 @@ def _user(address: Address) -> str:
 
 
 def _password(address: Address, user: str) -> Secret | None:
+    if by_command := password_command.found():
+        return by_command
     if address.engine == "postgresql":
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)

@@ -13,27 +13,29 @@ from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.ports import address_of
 from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.proof_row import ProofRow
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
 from ciphercost.report.layout import wrap
 from ciphercost.runs import prove
 
 
-def examine(cell: CellSpec) -> tuple[bool, str]:
-    """(proven for every server of the string, text to print). Raises UsageError for a parameter that can't be honoured, and
-    CiphercostError if the only server can't be reached.
+def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
+    """(proven for every server of the string, text to print). `row`: takes the facts of a string that names one server.
+
+    Raises UsageError for a parameter that can't be honoured, and CiphercostError if the only server can't be reached.
     """
     engine = engines.get(cell.engine)
     asked = connection_strings.of(cell, engine)
     if asked is None:
-        return prove.examine(cell)
+        return prove.examine(cell, None, row)
     takes = TakesUrl.of(engine)
     every = [(takes.connection_string(url) or asked, url) for url in asked.urls]
     found: list[tuple[bool, str]] = []
     for place, (alone, url) in zip(asked.places, every, strict=True):
         one = msgspec.structs.replace(cell, url=url)
         try:
-            proven, text = _one(one, alone)
+            proven, text = _one(one, alone, row)
         except RunError as error:
             if len(every) == 1:
                 raise
@@ -55,25 +57,36 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
     return all(proven for proven, _ in found), "\n".join(lines)
 
 
-def _one(cell: CellSpec, asked: ConnectionString) -> tuple[bool, str]:
+def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow | None) -> tuple[bool, str]:
     """The same for a string that names one server."""
     engine = engines.get(cell.engine)
     if asked.local:
+        _in_clear(row, engine.title, f"{asked.local}")
         return False, "\n".join([engine.title, *wrap(f"NOT ENCRYPTED: {asked.local}", "  ", "    ")])
     if asked.level.startswith("verify") and asked.missing_ca and not (asked.ca or cell.ca):
         raise UsageError(f"{asked.said}: {asked.missing_ca}; or name it with --ca FILE")
     if asked.level not in UNENFORCED:
-        return prove.examine(cell, asked)
+        return prove.examine(cell, asked, row)
     if "verify" in cell.factors:
         raise UsageError(
             f"--set verify={cell.factors['verify']} contradicts {asked.said} of the connection string; remove one"
         )
     offers = _offers(cell, asked)
     if asked.level == "disable" or offers is False:
+        why = f"this string asks for no encryption ({asked.said})"
+        if asked.level != "disable":
+            why = f"the server does not offer TLS, and with {asked.said} the client goes on without"
+        _in_clear(row, engine.title, why)
         return False, "\n".join([f"{engine.title} at {asked.places[0]}", *_unencrypted(asked, offers)])
     if "verify" in {each.name for each in mechanisms.get(cell.mechanism).factors}:
         cell = msgspec.structs.replace(cell, factors={**cell.factors, "verify": "require"})
-    return prove.examine(msgspec.structs.replace(cell, ca=""), asked)
+    return prove.examine(msgspec.structs.replace(cell, ca=""), asked, row)
+
+
+def _in_clear(row: ProofRow | None, server: str, why: str) -> None:
+    """Note that the client gets no encryption."""
+    if row is not None:
+        row.verdict, row.server, row.reason = "not encrypted", server, why
 
 
 def _offers(cell: CellSpec, asked: ConnectionString) -> bool | None:

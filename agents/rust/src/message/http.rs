@@ -47,6 +47,9 @@ pub struct Http {
     /// PEM files: the client's certificate and its key, for a server that requests one.
     pub tls_certificate: Option<String>,
     pub tls_key: Option<String>,
+    /// The same as one PEM text instead: the certificate, the chain above it, and the unencrypted key.
+    #[serde(default)]
+    pub tls_identity: Secret,
     #[serde(default)]
     pub resumption: bool,
     /// The first request goes before the handshake is complete (0-RTT), where a resumed session allows it.
@@ -94,6 +97,7 @@ impl Http {
             tls_security_level: self.tls_security_level,
             tls_certificate: self.tls_certificate.clone(),
             tls_key: self.tls_key.clone(),
+            tls_identity: self.tls_identity.clone(),
             resumption: self.resumption,
             early_data: self.early_data,
             login_proves: false,

@@ -1,5 +1,6 @@
 //! The fields of `connect` for a server reached over TCP, and for TLS.
 
+use super::http::Secret;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
@@ -100,6 +101,9 @@ pub struct Server {
     /// PEM files: the client's certificate and its key, for a server that requests one.
     pub tls_certificate: Option<String>,
     pub tls_key: Option<String>,
+    /// The same as one PEM text instead: the certificate, the chain above it, and the unencrypted key.
+    #[serde(default)]
+    pub tls_identity: Secret,
     #[serde(default)]
     pub resumption: bool,
     /// The first request goes before the handshake is complete, where a resumed session allows it: by HTTP/3.

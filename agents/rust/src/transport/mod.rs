@@ -182,8 +182,8 @@ unsafe extern "C" {
 }
 
 fn as_io(error: openssl::ssl::Error) -> io::Error {
-    if error.ssl_error().is_some_and(|stack| tls::has_reason(stack, &[tls::ALERT_CERTIFICATE_REQUIRED])) {
-        return io::Error::new(io::ErrorKind::PermissionDenied, tls::CLIENT_CERTIFICATE);
+    if let Some(text) = error.ssl_error().and_then(tls::about_ours) {
+        return io::Error::new(io::ErrorKind::PermissionDenied, text);
     }
     let text = error.to_string();
     error.into_io_error().unwrap_or_else(|_| io::Error::other(text))

@@ -10,11 +10,12 @@ use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
+use openssl::pkey::PKey;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
-use openssl::x509::X509VerifyResult;
+use openssl::x509::{X509, X509VerifyResult};
 use openssl::x509::verify::X509VerifyFlags;
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -93,9 +94,13 @@ impl TlsClient {
         if let Some(groups) = &asked.tls_groups {
             builder.set_groups_list(groups).map_err(bad("tls_groups"))?;
         }
-        match (&asked.tls_certificate, &asked.tls_key) {
-            (Some(certificate), Some(key)) => show(&mut builder, certificate, key)?,
-            (None, None) => {}
+        match (&asked.tls_certificate, &asked.tls_key, asked.tls_identity.0.as_str()) {
+            (None, None, "") => {}
+            (None, None, identity) => show_text(&mut builder, identity)?,
+            (Some(certificate), Some(key), "") => show(&mut builder, certificate, key)?,
+            (Some(_), Some(_), _) => {
+                return Err(Failure::bad_message("tls_identity takes the place of tls_certificate and tls_key"));
+            }
             _ => return Err(Failure::bad_message("tls_certificate and tls_key: give both or neither")),
         }
         let verify_chain = matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull);
@@ -232,7 +237,7 @@ impl TlsClient {
             Some(stack) if has_reason(stack, &[UNSUPPORTED_PROTOCOL, WRONG_SSL_VERSION, ALERT_PROTOCOL_VERSION]) => {
                 Failure::tls(format!("the server does not accept TLS version {}", self.versions))
             }
-            Some(stack) if has_reason(stack, &[ALERT_CERTIFICATE_REQUIRED]) => Failure::tls(CLIENT_CERTIFICATE),
+            Some(stack) if about_ours(stack).is_some() => Failure::tls(about_ours(stack).unwrap_or_default()),
             Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
             }
@@ -308,6 +313,20 @@ fn show(builder: &mut SslContextBuilder, certificate: &str, key: &str) -> Result
     builder.check_private_key().map_err(file("tls_key", key))
 }
 
+/// The same from one PEM text. An error's text shows nothing of it.
+fn show_text(builder: &mut SslContextBuilder, identity: &str) -> Result<()> {
+    let bad = |error: ErrorStack| Failure::tls(format!("tls_identity: {}", reason(&error)));
+    let mut chain = X509::stack_from_pem(identity.as_bytes()).map_err(bad)?.into_iter();
+    let own = chain.next().ok_or_else(|| Failure::bad_message("tls_identity: holds no certificate"))?;
+    builder.set_certificate(&own).map_err(bad)?;
+    for above in chain {
+        builder.add_extra_chain_cert(above).map_err(bad)?;
+    }
+    let key = PKey::private_key_from_pem(identity.as_bytes()).map_err(bad)?;
+    builder.set_private_key(&key).map_err(bad)?;
+    builder.check_private_key().map_err(bad)
+}
+
 /// What was negotiated on one connection.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -351,8 +370,27 @@ const PACKET_LENGTH_TOO_LONG: i32 = 198;
 const HTTP_REQUEST: i32 = 156;
 const ALERT_NO_APPLICATION_PROTOCOL: i32 = 1120;
 /// In TLS 1.3 it comes after the handshake, which is over for the client when it has sent no certificate.
-pub const ALERT_CERTIFICATE_REQUIRED: i32 = 1116;
-pub const CLIENT_CERTIFICATE: &str = "the server asks for a client certificate";
+const ALERT_CERTIFICATE_REQUIRED: i32 = 1116;
+const CLIENT_CERTIFICATE: &str = "the server asks for a client certificate";
+/// Alerts with which a server refuses the client's certificate.
+const REFUSALS: [(i32, &str); 7] = [
+    (1042, "bad certificate"),
+    (1043, "unsupported certificate: it may not be for clients (extended key usage)"),
+    (1044, "it has been revoked"),
+    (1045, "it has expired"),
+    (1046, "certificate unknown"),
+    (1048, "the server does not know the authority that signed it"),
+    (1049, "access denied"),
+];
+
+/// What a server's alert says of the client's certificate; none: it is about something else.
+pub fn about_ours(stack: &ErrorStack) -> Option<String> {
+    if has_reason(stack, &[ALERT_CERTIFICATE_REQUIRED]) {
+        return Some(CLIENT_CERTIFICATE.to_string());
+    }
+    let (_, why) = REFUSALS.iter().find(|(code, _)| has_reason(stack, &[*code]))?;
+    Some(format!("the server refused the client certificate: {why}"))
+}
 
 /// OpenSSL's errors if client and server have no TLS version in common.
 const UNSUPPORTED_PROTOCOL: i32 = 258;

@@ -23,13 +23,14 @@ from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.settings import NO_CLIENT_CERTIFICATES, Decided, TakesSettings
+from ciphercost.engines.capabilities.settings import CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, tls_names
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
+from ciphercost.host.pki import CLIENT_NAME
 from ciphercost.host.ports import LOOPBACK, is_loopback
 from ciphercost.host.programs import output_of
 from ciphercost.host.run_ownership import hand_over, own_file
@@ -73,7 +74,7 @@ DECIDED = (
     Decided("((admin|mysqlx)_)?tls_version", "version"),
     Decided("((admin|mysqlx)_)?(ssl_cipher|tls_ciphersuites)", "cipher"),
     Decided("((admin|mysqlx)_)?ssl_(cert|key)|auto_generate_certs", "certificate"),
-    Decided("((admin|mysqlx)_)?ssl_(ca|crl).*|tls_certificates_enforced_validation", why=NO_CLIENT_CERTIFICATES),
+    Decided("((admin|mysqlx)_)?ssl_(ca|crl).*|tls_certificates_enforced_validation", CLIENT_CERTIFICATES, value="on"),
     Decided("ssl_session_cache_(mode|timeout)", "resumption"),
     Decided("ssl_fips_mode", why="ciphercost sets up no FIPS provider of OpenSSL, which this needs; remove it"),
     Decided("ssl|skip_ssl|have_ssl"),
@@ -83,6 +84,11 @@ DECIDED = (
     ),
 )
 """`TakesSettings.decided_settings`."""
+
+
+CERTIFIED = "ciphercert"
+"""Our other user, who logs in as the first one does but also needs ciphercost's client certificate. Its name is as long."""
+CERTIFICATE_SUBJECT = f"/CN={CLIENT_NAME}"
 
 
 def accounts(identified: str, address: str) -> str:
@@ -96,6 +102,8 @@ def accounts(identified: str, address: str) -> str:
         f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;\n"
         f"CREATE USER {USER}@'{clients}' IDENTIFIED {identified};\n"
         f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'{clients}' WITH GRANT OPTION;\n"
+        f"CREATE USER {CERTIFIED}@'{clients}' IDENTIFIED {identified} REQUIRE SUBJECT '{CERTIFICATE_SUBJECT}';\n"
+        f"GRANT ALL PRIVILEGES ON *.* TO {CERTIFIED}@'{clients}' WITH GRANT OPTION;\n"
     )
 
 
@@ -175,12 +183,11 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
     give_password = mysql.INSTEAD
-    hides_certificate = (
-        "An account with REQUIRE X509 also needs a client certificate, which ciphercost can't present yet."
-    )
+    hides_certificate = "An account with REQUIRE X509 also needs a client certificate: --cert and --key."
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     direct_by_default = True
     tls_begins = "on request"
+    tls_client_cert = True
     tls_resumption = ("on",)
     home = "SELECT @@datadir"
     unlike = ("port", "report_port", "server_uuid", "server_uid", "gtid_executed", "gtid_purged")
@@ -306,6 +313,10 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for a few of the witnesses."""
         return {"max-connections": str(2 * clients + 20)} if 2 * clients + 20 > DEFAULT_CONNECTIONS else {}
+
+    def certified(self) -> Changes:
+        """The server asks for a certificate by account, and the plain arm's account can't have one."""
+        return {"user": CERTIFIED}
 
     # ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 

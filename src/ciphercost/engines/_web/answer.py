@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient
 
 
-NO_CERTIFICATE = re.compile(r"No required SSL certificate was sent|client certificate (?:is )?required", re.IGNORECASE)
+NO_CERTIFICATE = re.compile(
+    r"No required SSL certificate was sent|The SSL certificate error|client certificate (?:is )?required", re.IGNORECASE
+)
 """What a page says where a client certificate is missing: nginx's words, and others'."""
 
 

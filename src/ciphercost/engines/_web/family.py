@@ -136,6 +136,7 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
+    certificate_in_sessions = True
     sendfile: bool = True
     """Whether it sends documents by sendfile where it can, so that it gets a port on which it doesn't."""
     sendfile_stalls_http2: bool = False

@@ -24,6 +24,13 @@ class EncryptsConnections(Capability):
     tls_witness: str = ""
     """SQL that returns one row for the current session: encrypted (t or f), protocol, cipher."""
 
+    certificate_witness: str = ""
+    """SQL that returns one row for the current session: subject and serial number of the client's certificate, both NULL without one.
+    Empty: the server does not report it.
+    """
+    certificate_in_sessions: bool = False
+    """Whether the rows of `sessions` say that the server verified a client certificate."""
+
     def sessions(
         self,
         server: Server,  # noqa: ARG002

@@ -14,7 +14,8 @@ FILES_AND_LOGINS = "ciphercost decides where its server listens, where it stores
 """Why a setting of `TakesSettings.kept_settings` can't be changed. User-visible."""
 
 
-NO_CLIENT_CERTIFICATES = "ciphercost sets up client certificates only on web servers that it starts, e.g. nginx:tls --set client-cert=on; remove it"
+CLIENT_CERTIFICATES = "client-cert"
+"""The factor that decides whether a server asks for client certificates, and of which authority."""
 """`Decided.why` of the settings for them on other servers. User-visible."""
 
 

@@ -29,7 +29,7 @@ class HasTls(EncryptsConnections):
     no_post_quantum_keys: str = ""
     """Why it can't present an ML-DSA certificate; empty: it can, with OpenSSL 3.5. User-visible."""
     tls_client_cert: bool = False
-    """Whether it can be configured to require a client certificate, and reports whether it verified one."""
+    """Whether it can be configured to require a client certificate."""
     tls_begins: Literal["at once", "on request", "either"] = "at once"
     """How a client begins TLS: with its first byte, or when the server agrees in its own protocol; either, if ciphercost's client can
     also begin at once with a hop that ends TLS.
@@ -43,6 +43,10 @@ class HasTls(EncryptsConnections):
 
     def plaintext_fields(self) -> Changes:
         return {"tls": "off"}
+
+    def certified(self) -> Changes:
+        """Return what else differs in the connections of an arm that presents a client certificate."""
+        return {}
 
     @abstractmethod
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:

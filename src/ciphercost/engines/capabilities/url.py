@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,13 +11,22 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities import Capability
 from ciphercost.load.connection_string import ConnectionString
-from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED, wants_certificate
+from ciphercost.load.plaintext_guard import (
+    CERTIFICATE_REFUSED,
+    CERTIFICATE_WANTED,
+    refuses_certificate,
+    wants_certificate,
+)
 from ciphercost.model.connection import Connection
 
 if TYPE_CHECKING:
     from ciphercost.load.load_client import LoadClient
     from ciphercost.model.errors import AgentError
     from ciphercost.model.spec import Arm
+
+
+LOST = re.compile(r"unexpected EOF|closed the connection|[Cc]onnection reset|handshake failure")
+"""In the agent's error: the server has ended the connection."""
 
 
 class TakesUrl(Capability):
@@ -72,6 +82,8 @@ class TakesUrl(Capability):
         """Return what the user should check when neither arm can connect. `code`, `text`: of the agent's error."""
         if wants_certificate(text):
             return CERTIFICATE_WANTED
+        if refuses_certificate(text):
+            return CERTIFICATE_REFUSED
         if self.refuses_anonymous and self.refuses_anonymous in text:
             return f"{self.give_password[:1].upper()}{self.give_password[1:]}; there is no terminal to ask on."
         if code == "connect":
@@ -84,11 +96,16 @@ class TakesUrl(Capability):
         url: str,  # noqa: ARG002
         agent: LoadClient,  # noqa: ARG002
         arm: Arm,  # noqa: ARG002
-        connection: Connection,  # noqa: ARG002
+        connection: Connection,
         error: AgentError,
     ) -> str:
         """Say what is wrong with this arm, and what to do. It may ask the server again, over the arm's own `connection`."""
-        return self.hint(error.code, str(error))
+        hint = self.hint(error.code, str(error))
+        if not (connection.by_tls and LOST.search(str(error))):
+            return hint
+        if connection.mutual:
+            return f"The server may have refused the client certificate without a word. {CERTIFICATE_REFUSED}"
+        return f"{hint} Or it asks for a client certificate: give yours with --cert FILE and --key FILE"
 
     def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
         """Return why a failed unencrypted connection says nothing about this server; empty: it does. `code`: the agent's error code."""

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ciphercost.host.client_identity import Named
 from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.secret import Secret
@@ -25,7 +26,6 @@ VERIFY: dict[Level, str] = {"require": "require", "verify-ca": "ca", "verify-ful
 """Values of the factor `verify` of `tls`."""
 SYSTEM = "system"
 """As a CA: the authorities that this system trusts."""
-CLIENT_CERTIFICATE = "client certificates are not supported yet"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -64,6 +64,8 @@ class ConnectionString(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `require` verifies the server's chain if an authority is named, as libpq does."""
     crl: tuple[str, ...] = ()
     """Files of revocation lists."""
+    identity: Named | None = None
+    """Files of the client's certificate and key."""
     tls: Changes = {}
     """What it changes in encrypted connections."""
     factors: dict[str, str] = {}

@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from ciphercost.host.client_identity import PASSPHRASE, Named
 from ciphercost.load.connection_string import (
-    CLIENT_CERTIFICATE,
     SYSTEM,
     ConnectionString,
     Level,
@@ -53,6 +53,8 @@ HONOURED = (
     "sslmode",
     "sslrootcert",
     "sslcrl",
+    "sslcert",
+    "sslkey",
     "ssl_min_protocol_version",
     "ssl_max_protocol_version",
     "service",
@@ -86,6 +88,7 @@ HARMLESS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Named in one line and not used: parameter, and why."""
+_ASKED = "ciphercost's client does not see whether the server asks; the proof says whether it requires the certificate: write allow"
 _GSS = "Kerberos encryption is not supported; ciphercost examines TLS"
 _NAMELESS = "ciphercost's client always sends the server's name; remove it"
 CHOICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -93,7 +96,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "channel_binding": {"disable": "", "prefer": "", "require": ""},
         "sslnegotiation": {"postgres": "", DIRECT: ""},
         "gssencmode": {"disable": "", "prefer": "", "require": _GSS},
-        "sslcertmode": {"disable": "", "allow": "", "require": CLIENT_CERTIFICATE},
+        "sslcertmode": {"disable": "", "allow": "", "require": _ASKED},
         "sslsni": {"1": "", "0": _NAMELESS},
         "replication": {**dict.fromkeys(("false", "off", "no", "0"), "")},
     }
@@ -104,8 +107,6 @@ AS_FACTORS = ("channel_binding", "sslnegotiation")
 _OAUTH = "a login by OAuth is not supported"
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "sslcert": CLIENT_CERTIFICATE,
-        "sslkey": CLIENT_CERTIFICATE,
         "sslcrldir": "name the revocation lists as files, with sslcrl",
         "sslkeylogfile": "ciphercost writes no TLS keys to a file; remove it",
         "replication": "replication connections are not supported; remove it",
@@ -157,7 +158,7 @@ def read(url: str) -> ConnectionString:
     """
     given = _of_url(url)
     notes = _check(given)
-    found, password = _with_defaults(given)
+    found, password, of_key = _with_defaults(given)
     _check({name: each for name, each in found.items() if each.elsewhere})
     places = _places(found)
     user = _text(found, "user") or getpass.getuser()
@@ -176,8 +177,9 @@ def read(url: str) -> ConnectionString:
         notes.append(
             f"The string names no host: libpq would use a Unix-domain socket, an unencrypted local connection; this is {places[0]}"
         )
-    if _default("postgresql.crt") and level != "disable":
-        notes.append(f"{_default('postgresql.crt')}: libpq would present this client certificate; {CLIENT_CERTIFICATE}")
+    identity, by_default = _identity(found, level)
+    if by_default:
+        notes.append(f"Not in the string, but used, as libpq does: the client certificate in {by_default}")
     return ConnectionString(
         places=places,
         urls=tuple(_alone(given, place, rest) for place in places),
@@ -185,6 +187,7 @@ def read(url: str) -> ConnectionString:
         database=_text(found, "dbname") or user,
         password=password,
         passfile=_text(found, "passfile"),
+        identity=identity._replace(passphrase=of_key) if identity else None,
         notes=tuple(notes),
         stronger="write sslmode=verify-full and sslrootcert=FILE",
         **_encryption(found, level),  # type: ignore[arg-type]
@@ -289,7 +292,7 @@ def _of_url(url: str) -> dict[str, Value]:
         found["dbname"] = unquote(parts.path)
     for name, value in parameters(parts.query):
         if name in SECRETS:
-            raise holds_password(INSTEAD)
+            raise holds_password(f"set {PASSPHRASE}" if name == "sslpassword" else INSTEAD)
         if name == "ssl":  # as pgjdbc has it; libpq accepts it in URLs only
             if value != "true":
                 raise UsageError(
@@ -321,9 +324,12 @@ def _check(given: Mapping[str, Value]) -> list[str]:
     return lines
 
 
-def _with_defaults(given: Mapping[str, Value]) -> tuple[dict[str, Value], Secret | None]:
-    """The parameters, completed by the service and then by the environment, and the service's password. Raises UsageError."""
-    found, password = dict(given), None
+def _with_defaults(given: Mapping[str, Value]) -> tuple[dict[str, Value], Secret | None, Secret | None]:
+    """The parameters, completed by the service and then by the environment; the service's password, and that of its key.
+
+    Raises UsageError.
+    """
+    found, password, of_key = dict(given), None, None
     service = _text(given, "service") or os.environ.get("PGSERVICE", "")
     if service:
         settings, where = pg_service.find(service, _text(given, "servicefile"))
@@ -331,13 +337,30 @@ def _with_defaults(given: Mapping[str, Value]) -> tuple[dict[str, Value], Secret
             if name == "password":
                 password = Secret(value)
                 continue
+            if name == "sslpassword":
+                of_key = Secret(value)
+                continue
             if name in SECRETS or name not in KNOWN or name in ("service", "servicefile", "ssl"):
                 raise unknown(name, KNOWN, where)
             found.setdefault(name, Value(value, f"{name}={value} of service {service}", elsewhere=True))
     for variable, name in ENVIRONMENT.items():
         if value := os.environ.get(variable, ""):
             found.setdefault(name, Value(value, f"{variable}={value}", elsewhere=True))
-    return found, password
+    return found, password, of_key
+
+
+def _identity(found: Mapping[str, Value], level: str) -> tuple[Named | None, str]:
+    """(the client's certificate and key, the default file if that is the certificate). Raises UsageError."""
+    if level == "disable" or _text(found, "sslcertmode") == "disable":
+        return None, ""
+    by_default = "" if "sslcert" in found else _default("postgresql.crt")
+    if not (cert := _text(found, "sslcert") or by_default):
+        if "sslkey" in found:
+            raise UsageError(f"{found['sslkey'].said}: a key without its certificate; write sslcert=FILE too")
+        return None, ""
+    # As in libpq, where a file without a key in it needs one beside it.
+    key = _text(found, "sslkey") or _default("postgresql.key")
+    return Named(cert, key, "sslcert", "sslkey"), by_default
 
 
 def _places(found: Mapping[str, Value]) -> tuple[Place, ...]:

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from ciphercost.host.client_identity import PASSPHRASE, Named
 from ciphercost.load.connection_string import (
-    CLIENT_CERTIFICATE,
     ConnectionString,
     Level,
     Place,
@@ -52,6 +52,8 @@ HONOURED = (
     "ssl-ca",
     "ssl-capath",
     "ssl-crl",
+    "ssl-cert",
+    "ssl-key",
     "tls-version",
     "tls-versions",
     "socket",
@@ -112,7 +114,6 @@ _CIPHERS = "name the cipher with --set cipher=…, which also proves that it was
 _FINGERPRINT = "verifying the server by its certificate's fingerprint is not supported yet"
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("ssl-cert", "ssl-key", "ssl-passphrase", "tls-passphrase"), CLIENT_CERTIFICATE),
         **dict.fromkeys(("ssl-cipher", "tls-ciphersuites", "tls-ciphers"), _CIPHERS),
         **dict.fromkeys(("ssl-fp", "ssl-fplist", "ssl-fp-list", "tls-fp", "tls-fplist"), _FINGERPRINT),
         "ssl-crlpath": "name the revocation lists as a file, with ssl-crl",
@@ -122,7 +123,9 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "tls-sni-servername": "ciphercost's client always sends the name of the URL; remove it",
     }
 )
-SECRETS = ("password", "password1", "password2", "password3", "pwd", "passwd")
+OF_KEY = ("ssl-passphrase", "tls-passphrase")
+"""MariaDB's names of the passphrase of a key."""
+SECRETS = ("password", "password1", "password2", "password3", "pwd", "passwd", *OF_KEY)
 KNOWN = (*HONOURED, *HARMLESS, *REFUSED)
 
 
@@ -145,7 +148,7 @@ def read(url: str, engine: str) -> ConnectionString:
     options = option_files.read(engine)
     found = dict(given)
     for name, (value, file) in options.items():
-        if name != "password":
+        if name not in SECRETS:
             found.setdefault(name, Value(value, f"{name}={value} in {file}", file))
     for name, each in found.items():
         if name in REFUSED and (each.file or name in given) and not _ignored(name, each):
@@ -174,6 +177,7 @@ def read(url: str, engine: str) -> ConnectionString:
         if engine == "mysql"
         else "",
         crl=(_text(found, "ssl-crl"),) if _text(found, "ssl-crl") and level.startswith("verify") else (),
+        identity=_identity(found, options, level),
         tls=_versions(found),
         notes=tuple(notes),
         stronger="write ssl-mode=VERIFY_IDENTITY and ssl-ca=FILE"
@@ -189,7 +193,7 @@ def _of_query(query: str) -> tuple[dict[str, Value], list[str]]:
     for written, value in parameters(query):
         name = written.lower().replace("_", "-")
         if name in SECRETS:
-            raise holds_password(INSTEAD)
+            raise holds_password(f"set {PASSPHRASE}" if name in OF_KEY else INSTEAD)
         if name not in KNOWN:
             raise unknown(written, KNOWN)
         if name in HARMLESS:
@@ -247,6 +251,15 @@ def _unsaid(engine: str) -> str:
         begin + "MariaDB's clients before 11.4 do not encrypt then; later ones encrypt and verify: write "
         "ssl-verify-server-cert=1"
     )
+
+
+def _identity(found: Mapping[str, Value], options: Mapping[str, tuple[str, str]], level: Level) -> Named | None:
+    """The client's certificate and key, and the passphrase that an option file has. Pure."""
+    cert, key = _text(found, "ssl-cert"), _text(found, "ssl-key")
+    if level == "disable" or not (cert or key):
+        return None
+    sealed = next((options[name][0] for name in OF_KEY if name in options), "")
+    return Named(cert, key, "ssl-cert", "ssl-key", Secret(sealed) if sealed else None)
 
 
 def _versions(found: Mapping[str, Value]) -> Changes:

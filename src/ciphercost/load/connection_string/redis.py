@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import unquote
 
+from ciphercost.host.client_identity import PASSPHRASE, Named
 from ciphercost.load.connection_string import (
-    CLIENT_CERTIFICATE,
     ConnectionString,
     Level,
     Place,
@@ -66,13 +66,20 @@ HARMLESS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("ssl_certfile", "ssl_keyfile", "ssl_password"), CLIENT_CERTIFICATE),
         **dict.fromkeys(("ssl_min_version", "ssl_ciphers"), "choose it with --set version=… or --set cipher=…"),
         **dict.fromkeys(("ssl_ca_path", "ssl_ca_data"), "name the authority with ssl_ca_certs=FILE or --ca FILE"),
         "sentinelmasterid": "Sentinel is not supported; name the server itself",
     }
 )
-ABOUT_TLS = ("ssl_cert_reqs", "ssl_check_hostname", "ssl_ca_certs", "skip_verify", "verifypeer")
+ABOUT_TLS = (
+    "ssl_cert_reqs",
+    "ssl_check_hostname",
+    "ssl_ca_certs",
+    "ssl_certfile",
+    "ssl_keyfile",
+    "skip_verify",
+    "verifypeer",
+)
 KNOWN = (*ABOUT_TLS, "db", "username", *HARMLESS)
 """Names for suggestions."""
 
@@ -94,6 +101,8 @@ def read(url: str) -> ConnectionString:
         name = written.lower()
         if name in ("password", "pass"):
             raise holds_password(INSTEAD)
+        if name == "ssl_password":
+            raise holds_password(f"set {PASSPHRASE}")
         if name in REFUSED:
             raise UsageError(f"--url: {written}={value}: {REFUSED[name]}")
         if name in ABOUT_TLS:
@@ -116,6 +125,7 @@ def read(url: str) -> ConnectionString:
             f"--url: database {unquote(database)}: ciphercost reaches database 0 only, the one in which every connection begins; write /0, or "
             "leave it out"
         )
+    files = about.get("ssl_certfile", ""), about.get("ssl_keyfile", "")
     level, said = _level(about) if tls else ("disable", f"{parts.scheme}://")
     if not host and not parts.hosts.startswith("["):
         host = "localhost"
@@ -133,6 +143,7 @@ def read(url: str) -> ConnectionString:
         else "The string asks for encryption and does not say how the server is verified, so this is ciphercost's own strict client, "
         "which verifies chain and name. Clients differ: some verify no name unless they are told to",
         ca=about.get("ssl_ca_certs", ""),
+        identity=Named(*files, "ssl_certfile", "ssl_keyfile") if any(files) else None,
         notes=tuple(notes),
         stronger=f"write {parts.scheme.removesuffix('s')}s:// and the port with TLS"
         if not tls

@@ -23,7 +23,7 @@ from ciphercost.model import bounds
 from ciphercost.model.connection import JdbcCalls, JdbcConnection
 from ciphercost.model.constrained_types import DIRECT
 from ciphercost.model.errors import UsageError, nearest
-from ciphercost.model.secret import Secret
+from ciphercost.model.secret import Secret, reveal
 
 Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird", "h2"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
@@ -216,6 +216,9 @@ class TlsRequest(msgspec.Struct, frozen=True):
     """The only TLS version allowed, `1.2` or `1.3`; empty: driver and server negotiate."""
     ciphers: tuple[str, ...] = ()
     """The only cipher suites allowed, by OpenSSL or IANA name; empty: Java's defaults."""
+    identity: str = ""
+    """Key store with the client's certificate and key (`ClientIdentity.store`); empty: none."""
+    identity_password: Secret | None = None
     at_once: bool = False
     """PostgreSQL: TLS begins with the first byte."""
     binding: str = ""
@@ -239,7 +242,29 @@ def address(driver: Driver, target: Target, wish: TlsRequest, more: Mapping[str,
     if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
         raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate; name it with --ca FILE")
     url, properties, unsaid = _FAMILIES[driver.family](driver, target, wish)
-    return Address(url, {**properties, **(more or {})}, unsaid)
+    own = identity_properties(driver.family, wish.identity, wish.identity_password) if wish.identity else {}
+    return Address(url, {**properties, **own, **(more or {})}, unsaid)
+
+
+KEY_STORES: dict[Family, tuple[str, str, str]] = {
+    "connector-j": (
+        "clientCertificateKeyStoreUrl",
+        "clientCertificateKeyStorePassword",
+        "clientCertificateKeyStoreType",
+    ),
+    "mariadb": ("keyStore", "keyStorePassword", "keyStoreType"),
+    "pgjdbc": ("sslkey", "sslpassword", ""),
+}
+"""By family: the properties for the client's key store, its password and its type. The other families have none."""
+
+
+def identity_properties(family: Family, store: str, password: Secret | None) -> dict[str, str]:
+    """The properties by which a driver presents the certificate in a key store. Raises UsageError. Pure."""
+    if family not in KEY_STORES:
+        raise UsageError(f"{TITLES[family]} presents no client certificate; remove --cert and --key")
+    file, its_password, kind = KEY_STORES[family]
+    where = Path(store).absolute().as_uri() if family == "connector-j" else str(Path(store).absolute())
+    return {file: where, its_password: reveal(password), **({kind: "PKCS12"} if kind else {})}
 
 
 def checks_by_password(driver: Driver) -> bool:
@@ -445,7 +470,7 @@ def connection(
         url=told.url,
         user=user,
         jars=":".join(map(str, driver.jars())),
-        properties="\n".join(f"{name}={value}" for name, value in told.properties.items()),
+        properties=Secret("\n".join(f"{name}={value}" for name, value in told.properties.items())),
         password=password or None,
         driver_class=driver.driver_class or None,
         witness=witness or None,

@@ -7,6 +7,8 @@ driver verifies its peer: an impostor must have shown it another certificate and
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ciphercost.host import client_identity
 from ciphercost.host.impostor import Speech
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.supervisor import Supervisor, temporary
@@ -85,6 +88,7 @@ class JdbcAgent(Agent):
         self._options = options
         self._closing = contextlib.ExitStack()
         self._place = self._closing.enter_context(temporary(supervisor, "jdbc"))
+        self._identity_password = client_identity.store_password()
         self._checked: dict[tuple[str, str], Verdict] = {}
         self.said: dict[str, Connected] = {}
         """The answers to `connect`, by arm."""
@@ -135,9 +139,9 @@ class JdbcAgent(Agent):
             "relayed": connection.relayed,
             "trusted": connection.trusted,
         }
-        user, password = connection.user or "", Secret(reveal(connection.password))
+        user, password = connection.user or "", connection.password or Secret("")
         if key := reveal(connection.key):
-            password = Secret(f"{key} {password}")  # H2's way to give the key of its files
+            password = Secret(f"{key} {reveal(password)}")  # H2's way to give the key of its files
         return drivers.connection(
             self.driver, told, user, password, witness=self.engine.tls_witness, more={**more, **calls(self._options)}
         )
@@ -162,6 +166,10 @@ class JdbcAgent(Agent):
         """
         host, name = connection.host, connection.tls_server_name or ""
         wish = _wish(connection, self._store(connection.tls_ca or ""))
+        if connection.mutual and wish.mode != "plain":
+            wish = msgspec.structs.replace(
+                wish, identity=self._identity(connection), identity_password=self._identity_password
+            )
         if wish.mode == "verify-full" and not _checks_names(self.driver):
             wish = msgspec.structs.replace(wish, mode="verify-ca")
         if not name or name == host:
@@ -176,6 +184,16 @@ class JdbcAgent(Agent):
         store = self._place / f"{abs(hash(ca)):x}.p12"
         if not store.exists():
             drivers.trust_store(Path(ca), store)
+        return str(store)
+
+    def _identity(self, connection: Connection) -> str:
+        """A key store with the client's certificate, encrypted with a password that only the driver gets."""
+        identity = client_identity.of(connection)
+        store = self._place / f"own-{hashlib.sha256(identity.pem.reveal().encode()).hexdigest()[:16]}.p12"
+        if not store.exists():
+            descriptor = os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(identity.store(self._identity_password))
         return str(store)
 
     def _verified(self, connection: Connection) -> Verdict:
@@ -286,7 +304,13 @@ def _wish(connection: Connection, store: str) -> TlsRequest:
     suites = tuple(filter(None, (connection.tls_ciphers or "").split(":")))
     at_once, binding = connection.tls_at_once, connection.channel_binding or ""
     return TlsRequest(
-        connection.tls, connection.tls_ca or "", store, connection.tls_max or "", suites, at_once, binding
+        connection.tls,
+        connection.tls_ca or "",
+        store,
+        connection.tls_max or "",
+        suites,
+        at_once=at_once,
+        binding=binding,
     )
 
 
@@ -299,7 +323,7 @@ def plain_version(text: str) -> str:
 def config_diff(connect: Mapping[Arm, JdbcConnection]) -> list[str]:
     """List how the driver's settings differ between the arms, without secrets and paths of this machine. Pure."""
     told = {
-        arm: dict(line.partition("=")[::2] for line in (each.properties or "").splitlines())
+        arm: dict(line.partition("=")[::2] for line in reveal(each.properties).splitlines())
         for arm, each in connect.items()
     }
     plain, encrypted = told["plain"], told["encrypted"]
@@ -307,6 +331,6 @@ def config_diff(connect: Mapping[Arm, JdbcConnection]) -> list[str]:
     shown = [
         name
         for name in names
-        if not SECRET.search(name) and not re.search("StoreUrl|rootcert|SslCert", name, re.IGNORECASE)
+        if not SECRET.search(name) and not re.search("StoreUrl|rootcert|SslCert|sslkey|keyStore$", name, re.IGNORECASE)
     ]
     return [f"{name}: {plain.get(name, 'not set')} | {encrypted.get(name, 'not set')}" for name in shown]

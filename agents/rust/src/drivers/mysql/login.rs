@@ -316,9 +316,11 @@ impl Login {
             }
             // Asks for the salt.
             PARSEC => Ok(Vec::new()),
-            CLEAR if asked.tls == Tls::Off => {
-                let text = "the server asks for the plaintext password (mysql_clear_password): refused without TLS";
-                Err(Failure::connect(text))
+            CLEAR if !matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull) => {
+                let lacking = if asked.tls == Tls::Off { "TLS" } else { "a verified server" };
+                Err(Failure::connect(format!(
+                    "the server asks for the plaintext password (mysql_clear_password): refused without {lacking}"
+                )))
             }
             CLEAR => Ok(with_zero(password)),
             other => {

@@ -231,8 +231,14 @@ fn the_server_may_switch_to_another_plugin_that_is_known() {
         assert_eq!(sent.len(), 1);
         assert!(refused.unwrap_err().text.contains(plugin));
     }
-    let (sent, let_in) = after(NATIVE, &tls, &[&switch(CLEAR, b""), LET_IN]);
-    assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], CLEAR));
+    for mode in [Tls::VerifyCa, Tls::VerifyFull] {
+        let verified = Server { tls: mode, ..here("p") };
+        let (sent, let_in) = after(NATIVE, &verified, &[&switch(CLEAR, b""), LET_IN]);
+        assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], CLEAR));
+    }
+    let (sent, refused) = after(NATIVE, &tls, &[&switch(CLEAR, b""), LET_IN]);
+    assert_eq!(sent.len(), 1, "encrypted, but anybody could be the server");
+    assert!(refused.unwrap_err().text.contains("refused without a verified server"));
     // The plaintext password is never the first message, whatever the greeting asks for.
     let (sent, _) = after(CLEAR, &tls, &[LET_IN]);
     assert!(sent[0].ends_with(b"mysql_native_password\0"));

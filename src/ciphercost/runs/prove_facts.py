@@ -1,0 +1,78 @@
+"""prove_facts: puts what the witnesses of one target found into the fields of a table. Pure."""
+
+from __future__ import annotations
+
+from ciphercost.load.connection_string import UNENFORCED, ConnectionString
+from ciphercost.model.connection import Connected
+from ciphercost.model.proof_row import ProofRow
+from ciphercost.model.slices import Proof
+from ciphercost.prove import client_certificate, witnesses
+from ciphercost.provision.prepared_cell import PreparedCell
+from ciphercost.provision.server_pair import ServerPair
+
+CLEAR = "encryption: the server also accepts unencrypted connections"
+CHAIN = "the server's name: only its authority was verified"
+NOBODY = "the server's identity: a man in the middle would look the same"
+CLIENT = "the client certificate: the server also accepts clients without one"
+
+
+def note(
+    row: ProofRow,
+    bench: PreparedCell,
+    proofs: list[Proof],
+    connected: Connected | None,
+    pair: ServerPair,
+    asked: ConnectionString | None,
+    alone: str,
+    *,
+    proven: bool,
+    unverified: str,
+) -> None:
+    """Fill in a row. `alone`, `unverified`: as `prove.judge` has them."""
+    encrypted = [each for each in proofs if each.arm == "encrypted"]
+    plain = [each for each in proofs if each.arm == "plain"]
+    row.server = " ".join(filter(None, (bench.engine.title, connected.server_version if connected else "")))
+    if connected is not None:
+        row.protocol, row.cipher, row.group = connected.protocol, connected.cipher, connected.group
+        row.certificate = connected.peer_key
+        row.client_certificate = connected.client_certificate
+        row.verified = verified(connected, pair)
+    row.by = [each.witness for each in encrypted if each.passed]
+    if alone or not plain or not all(each.passed for each in encrypted):
+        row.enforced = "unknown"
+    elif witnesses.enforces(bench.engine, proofs):
+        row.enforced = "yes"
+    elif plain[0].passed:
+        row.enforced = "no"
+    row.not_enforced = [
+        text
+        for text, is_so in (
+            (CLEAR, row.enforced == "no"),
+            (f"encryption: {asked.said} of the string" if asked else "", bool(asked and asked.level in UNENFORCED)),
+            (NOBODY, bool(unverified) and not row.verified),
+            (CHAIN, bool(unverified) and bool(row.verified)),
+            (
+                CLIENT,
+                row.client_certificate in (client_certificate.NOT_REQUIRED, client_certificate.PRESENTED),
+            ),
+        )
+        if is_so
+    ]
+    failed = [each for each in encrypted if not each.passed] or [each for each in plain if not each.passed]
+    if proven:
+        row.verdict = "not verified" if unverified else "proven"
+        row.reason = unverified
+    elif asked and asked.level in UNENFORCED and encrypted and all(each.passed for each in encrypted):
+        row.verdict, row.reason = "not enforced", f"{asked.said}: whoever is in the path can turn encryption off"
+    else:
+        row.verdict = "not proven"
+        row.reason = f"{failed[0].witness} witness: {failed[0].detail}" if failed else ""
+
+
+def verified(connected: Connected, pair: ServerPair) -> str:
+    """What of the server's identity was verified; empty: nothing. Pure."""
+    if not connected.verified:
+        return ""
+    if connected.verified_by in ("password", "channel binding"):
+        return f"by {'the ' if connected.verified_by == 'password' else ''}{connected.verified_by}"
+    return "authority" if pair.connect["encrypted"].tls == "verify-ca" else "authority and name"

@@ -1,0 +1,192 @@
+"""A user's own servers that ask for a client certificate: `prove` and its one clear line where the certificate is wrong."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import warm
+from ciphercost import engines, mechanisms
+from ciphercost.engines import StartRequest
+from ciphercost.host import supervisor
+from ciphercost.host.pki import CLIENT
+from ciphercost.model import run_directory
+from ciphercost.model.secret import reveal
+from client_certs import ClientAuthority, Own
+from conftest import RequireServer
+from userservers import UserServer, user_server
+from web_servers import site
+
+PASSPHRASE = "correct horse " + secrets.token_hex(4)
+FORMS = ("pem", "one", "sealed", "pkcs12")
+ENVIRONMENT = {"CIPHERCOST_KEY_PASSPHRASE": PASSPHRASE}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> ClientAuthority:
+    return ClientAuthority(tmp_path_factory.mktemp("clients"))
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb", "mysql"])
+def server(
+    request: pytest.FixtureRequest,
+    authority: ClientAuthority,
+    tmp_path_factory: pytest.TempPathFactory,
+    require_server: RequireServer,
+) -> Iterator[UserServer]:
+    """A server on which `wanted`, with the least rights, logs in with a certificate, and nobody unencrypted."""
+    require_server(request.param)
+    with user_server(request.param, tmp_path_factory.mktemp(request.param)) as found:
+        require_certificate(found, authority.ca)
+        yield found
+
+
+def require_certificate(server: UserServer, ca: Path) -> None:
+    directory = server.server.directory
+    assert directory
+    if server.engine.name == "postgresql":
+        trusted = directory / "clients-ca.pem"
+        trusted.write_bytes(ca.read_bytes())
+        trusted.chmod(0o644)
+        rules = ("hostssl all wanted 127.0.0.0/8 cert", "hostssl all all 127.0.0.0/8 scram-sha-256")
+        server.ask("CREATE ROLE wanted LOGIN", f"ALTER SYSTEM SET ssl_ca_file = '{trusted}'")
+        (directory / "pg_hba.conf").write_text("\n".join(rules) + "\n")
+        server.ask("SELECT pg_reload_conf()")
+        return
+    made = "CREATE USER wanted IDENTIFIED BY 'x' REQUIRE X509"
+    # The authority joins the file that the server knows.
+    server.ca_at_server.write_bytes(server.ca.read_bytes() + ca.read_bytes())
+    again = "ALTER INSTANCE RELOAD TLS" if server.engine.name == "mysql" else "FLUSH SSL"
+    server.ask(made, "GRANT SELECT ON ciphercost.* TO wanted", again, "SET GLOBAL require_secure_transport = ON")
+
+
+def prove(server: UserServer, own: Own | None, more: Mapping[str, str], *words: str) -> tuple[int, str]:
+    environment = {**os.environ, "PGPASSWORD": "", "MYSQL_PWD": "x", **more}
+    argv = ["prove", server.url_for("wanted"), *server.by_ca, *(own.options if own else []), *words]
+    done = warm.run(argv, env=environment)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_client_is_let_in_by_its_certificate(server: UserServer, authority: ClientAuthority, form: str) -> None:
+    status, said = prove(server, authority.client("wanted", PASSPHRASE)[form], ENVIRONMENT)
+    assert (status, "ENCRYPTED, proven by" in said) == (0, True), said
+    assert "it enforces encryption" in said
+    assert "without a client certificate it refuses: " in said
+    whose = "client certificate verified, of /O=Shop/CN=wanted"
+    assert (whose if server.engine.name == "postgresql" else "does not report whose client certificate") in said
+
+
+def test_what_is_wrong_with_a_certificate_is_one_line(
+    server: UserServer, authority: ClientAuthority, tmp_path: Path
+) -> None:
+    own = authority.client("wanted", PASSPHRASE)
+    stranger = ClientAuthority(tmp_path / "others", "another authority").client("wanted", PASSPHRASE)
+    expired = authority.client("wanted", PASSPHRASE, expired=True)["pem"]
+    other = Own(own["pem"].cert, stranger["pem"].key)
+    wrong = {"CIPHERCOST_KEY_PASSPHRASE": "wrong"}
+    for given, environment, status, text in (
+        (None, ENVIRONMENT, 1, "client certificate"),
+        (
+            stranger["pem"],
+            ENVIRONMENT,
+            1,
+            "refused the client certificate",
+        ),
+        (own["sealed"], wrong, 2, "the passphrase (in CIPHERCOST_KEY_PASSPHRASE) is wrong"),
+        (own["pkcs12"], wrong, 2, "the passphrase (in CIPHERCOST_KEY_PASSPHRASE) is wrong"),
+        (
+            own["sealed"],
+            {},
+            2,
+            "there is no terminal on which to ask for its passphrase; set CIPHERCOST_KEY_PASSPHRASE",
+        ),
+        (other, ENVIRONMENT, 2, "does not belong to the certificate"),
+        (expired, ENVIRONMENT, 2, "(CN=wanted,O=Shop) has expired, on"),
+        (Own(own["pem"].cert), ENVIRONMENT, 2, "has no private key in it; name its key with --key FILE"),
+    ):
+        found, said = prove(server, given, environment)
+        assert (found, text in said) == (status, True), said
+        assert "Traceback" not in said
+        assert status == 1 or said.count("ciphercost: ") == 1, said
+
+
+@pytest.mark.usefixtures("require_java")
+def test_a_jdbc_driver_presents_the_certificate(server: UserServer, authority: ClientAuthority) -> None:
+    own = authority.client("wanted", PASSPHRASE)["sealed"]
+    parts = urlsplit(server.url_for("wanted"))
+    place = f"jdbc:{server.engine.name}://{parts.netloc.rpartition('@')[2]}{parts.path}?user=wanted&"
+    # None of the drivers of MySQL and MariaDB takes an authority as PEM from its URL alone.
+    verified = {
+        "postgresql": f"sslmode=verify-full&sslrootcert={server.ca}",
+        "mysql": "sslMode=REQUIRED",
+        "mariadb": f"sslMode=verify-full&serverSslCert={server.ca}",
+    }
+    environment = {**os.environ, "MYSQL_PWD": "x", **ENVIRONMENT}
+    argv = ["prove", place + verified[server.engine.name]]
+    with_it, without = (warm.run([*argv, *more], env=environment) for more in (own.options, []))
+    assert with_it.returncode == (1 if server.engine.name == "mysql" else 0), with_it.stdout + with_it.stderr
+    assert "ENCRYPTED" in with_it.stdout
+    assert PASSPHRASE not in with_it.stdout + with_it.stderr
+    assert (without.returncode, "the application can't connect" in without.stderr) == (1, True), without.stdout
+
+
+# ── servers that report nothing about a session ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_web_server_lets_the_certificate_in_and_nobody_else(require_server: RequireServer, tmp_path: Path) -> None:
+    mutual = {"certificate": "ecdsa-p256", "client-cert": "on"}
+    with (
+        site(require_server("nginx"), tmp_path, {"/1KB": 1000}) as made,
+        made.started(mutual) as running,
+    ):
+        place = made.secrets / "tls-ecdsa-p256-mutual"
+        url = f"https://localhost:{running.other_ports['tls']['port']}/1KB"
+        check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path)
+        stranger = ClientAuthority(tmp_path / "others").client("me")["pem"]
+        refused = warm.run(["prove", url, "--ca", place / "ca.pem", *stranger.options])
+        assert refused.returncode == 1
+        assert "Check that your certificate is of an authority that the server trusts" in " ".join(
+            refused.stderr.split()
+        )
+
+
+def test_a_store_lets_the_certificate_in_and_nobody_else(require_server: RequireServer, tmp_path: Path) -> None:
+    engine, installation = engines.get("valkey"), require_server("valkey")
+    tls = mechanisms.get("tls")
+    factors = tls.check({"certificate": "ecdsa-p256", "client-cert": "on"})
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        engine.initialise(installation, scratch / "server", run_supervisor)
+        settings = tls.server_settings(engine, factors, scratch / "secrets")
+        request = StartRequest(installation, scratch / "server", run_supervisor, settings=settings, logs=tmp_path)
+        running = engine.start(request)
+        try:
+            place = scratch / "secrets" / "tls-ecdsa-p256-mutual"
+            url = f"valkeys://localhost:{running.other_ports['tls']['port']}"
+            password = {"VALKEYCLI_AUTH": reveal(running.connection().password)}
+            check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path, password)
+        finally:
+            running.stop()
+
+
+def check(argv: list[str | Path], place: Path, directory: Path, more: Mapping[str, str] | None = None) -> None:
+    """`prove` succeeds with the certificate and key in `place`, and says without them what the server wants."""
+    cert, key = directory / "me.pem", directory / "me.key"
+    cert.write_bytes((place / CLIENT[0]).read_bytes())
+    key.touch(0o600)
+    key.write_bytes((place / CLIENT[1]).read_bytes())
+    environment, named = {**os.environ, **(more or {})}, ("--cert", cert, "--key", key)
+    let_in = warm.run([*argv, *named], env=environment)
+    refused = warm.run(argv, env=environment)
+    said = " ".join(let_in.stdout.split())
+    assert (let_in.returncode, "ENCRYPTED, proven by" in said) == (0, True), said + let_in.stderr
+    assert "without a client certificate it refuses: " in said
+    assert refused.returncode == 1
+    wanted = "The server asks for a client certificate: give yours with --cert FILE and --key FILE"
+    assert wanted in " ".join((refused.stderr + refused.stdout).split())
