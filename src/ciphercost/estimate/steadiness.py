@@ -80,7 +80,9 @@ def _of_blocks(values: Floats) -> Change | None:
     The coin makes blocks uncorrelated and symmetric whatever the machine does to both arms, so all orders are equally likely.
     """
     ends_of = np.linspace(0, len(values), min(len(values), MOST_BLOCKS) + 1).round().astype(int)
-    groups = np.array([np.median(values[first:last]) for first, last in itertools.pairwise(ends_of)])
+    groups = values
+    if len(values) > MOST_BLOCKS:
+        groups = np.array([np.median(values[first:last]) for first, last in itertools.pairwise(ends_of)])
     n = len(groups)
     ranks = np.argsort(np.argsort(groups)).astype(np.float64)
     ranks -= ranks.mean()
