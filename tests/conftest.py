@@ -16,6 +16,7 @@ from xdist.remote import Producer
 import accounts
 import exhaustive
 import fake as fake_agent
+import huge_pages
 import initialised
 import kept_primes
 import late
@@ -39,6 +40,10 @@ settings.load_profile("repeatable")
 
 # A page at the end of every run would double the time of many tests; tests of the page enable it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
+
+
+GARBAGE = 50_000
+"""New objects after which the garbage collector searches them. Python's 700 suit programs that must stay small."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,7 +83,10 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector skip what stays to the end: thousands of tests and all modules."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE)
     gc.enable()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        huge_pages.use()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -9,6 +9,8 @@ shift
 files=("$@")
 # Compiled files are kept (an empty value switches the variable off): the tests start the command hundreds of times.
 export PYTHONDONTWRITEBYTECODE=
+# As the command sets it for itself: a second thread of numpy's only spins, in every process that imports it.
+export OPENBLAS_NUM_THREADS=1
 none=5 # pytest's status if nothing was selected
 run() { .venv/bin/python -m pytest --dist loadfile --durations 20 "$@"; }
 run -n $((2 * $(nproc))) -m "$marks${marks:+ and }not alone" "$@"

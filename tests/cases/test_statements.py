@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -34,19 +35,26 @@ ORDERS = {
 """What an owner made before ciphercost came."""
 
 
+class Owned(NamedTuple):
+    """A server, and its state before any run on it."""
+
+    server: UserServer
+    state: list[object]
+
+
 @pytest.fixture(scope="module")
 def servers(
     tmp_path_factory: pytest.TempPathFactory, require_server: RequireServer
-) -> Iterator[Callable[[str], UserServer]]:
-    """By name: a server with the table, started when it is first asked for."""
+) -> Iterator[Callable[[str], Owned]]:
+    """By name: a server with the table, started when it is first asked for, and its state then."""
     with contextlib.ExitStack() as open_:
 
         @functools.cache
-        def started(name: str) -> UserServer:
+        def started(name: str) -> Owned:
             require_server(name)
             server = open_.enter_context(user_server(name, tmp_path_factory.mktemp(name)))
             server.ask(*ORDERS[name])
-            return server
+            return Owned(server, server.state())
 
         yield started
 
@@ -54,12 +62,11 @@ def servers(
 @pytest.mark.parametrize("case", cases.of("statements"), ids=lambda case: case.input)
 def test_a_statement(
     case: cases.Case,
-    servers: Callable[[str], UserServer],
+    servers: Callable[[str], Owned],
     tmp_path: Path,
     record_property: cases.Record,
 ) -> None:
-    server = servers(case.server)
-    before = server.state()
+    server, before = servers(case.server)
     done = measured(
         "run", f"{case.server}:tls", "--url", server.url_for("me"), *server.by_ca, "--sql", str(case.path), *SHORT,
         cwd=tmp_path,

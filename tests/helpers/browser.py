@@ -46,6 +46,9 @@ CLIPPED = """
 """
 """What has more in it than it shows."""
 
+VIOLATIONS = {"resultTypes": ["violations"]}
+"""Of what passes, axe then describes one element of each rule; what it checks stays the same."""
+
 _open: list[Any] = []
 """The open browser of this process, if any: Playwright can't start twice."""
 
@@ -63,27 +66,39 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             _open.clear()
+            _kept.clear()
             browser.close()
 
 
+_kept: list[Page] = []
+"""Pages of the open browser that nobody visits now."""
+
+
 class Visits:
-    """Pages that one test opens; they are closed when it ends, since each keeps processes of its own."""
+    """Pages that one test opens. The next test opens the same ones, empty and as new: each needs processes of its own, and starting them
+    takes longer than most visits.
+    """
 
     def __init__(self, chromium: Any) -> None:
         self._chromium = chromium
-        self._pages: list[Page] = []
+        self._visits: list[Visit] = []
 
     def __enter__(self) -> Visits:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for page in self._pages:
-            page.close()
+        for visit in self._visits:
+            visit.leave()
+            _kept.append(visit.page)
 
     def open(self, address: str, width: int, scheme: str = "light") -> Visit:
-        page = self._chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self._pages.append(page)
-        return Visit(page, address)
+        page = _kept.pop() if _kept else self._chromium.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="null", color_scheme=scheme)
+        visit = Visit(page, address)
+        self._visits.append(visit)
+        visit.go()
+        return visit
 
 
 class Visit:
@@ -93,18 +108,34 @@ class Visit:
         self.page = page
         self.asked: list[str] = []
         self.complaints: list[str] = []
-        page.on("console", lambda message: self.complaints.append(message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self._address = address
 
-        def route(request: Any) -> None:
-            if request.request.url == address.partition("#")[0]:
-                request.continue_()
-            else:
-                self.asked.append(request.request.url)
-                request.abort()
+    def go(self) -> None:
+        """Load the page and wait until it asks for nothing more."""
+        self.page.on("console", self._says)
+        self.page.on("pageerror", self._fails)
+        self.page.route("**/*", self._asks)
+        self.page.goto(self._address, wait_until="networkidle")
 
-        page.route("**/*", route)
-        page.goto(address, wait_until="networkidle")
+    def leave(self) -> None:
+        """Leave it, and nothing of this visit behind."""
+        self.page.goto("about:blank")
+        self.page.unroute_all()
+        self.page.remove_listener("console", self._says)
+        self.page.remove_listener("pageerror", self._fails)
+
+    def _says(self, message: Any) -> None:
+        self.complaints.append(message.text)
+
+    def _fails(self, error: Any) -> None:
+        self.complaints.append(str(error))
+
+    def _asks(self, request: Any) -> None:
+        if request.request.url == self._address.partition("#")[0]:
+            request.continue_()
+        else:
+            self.asked.append(request.request.url)
+            request.abort()
 
     def open_all(self) -> None:
         self.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
@@ -120,6 +151,6 @@ def violations(page: Page) -> list[str]:
 
     return [
         f"{each['impact']}: {each['id']}: {each['nodes'][0]['html'][:200]}"
-        for each in Axe().run(page).response["violations"]
+        for each in Axe().run(page, options=VIOLATIONS).response["violations"]
         if each["impact"] in ("serious", "critical")
     ]

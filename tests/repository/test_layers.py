@@ -10,6 +10,7 @@ import graphlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,14 @@ def test_contributors_see_every_layer_in_its_place() -> None:
     assert drawn((root / "CONTRIBUTING.md").read_text()) == layers
 
 
-def sources() -> dict[str, str]:
+@cache
+def parsed(text: str) -> ast.Module:
+    """Its syntax tree, made once for all tests that read this text."""
+    return ast.parse(text)
+
+
+@cache
+def sources() -> Mapping[str, str]:
     """Source text of each module by its name."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
@@ -50,7 +58,7 @@ def sources() -> dict[str, str]:
 
 def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
     """Those of `modules` that a source text imports anywhere: at the top, in functions, or only for types."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -99,7 +107,7 @@ def test_a_circle_is_found_wherever_its_import_is(back: str) -> None:
 
 def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.ImportFrom]:
     """Every use of `importlib.import_module`, under any name, and of `__import__`."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         match node:
             case ast.Attribute(attr="import_module") | ast.Name(id="__import__"):
                 yield node
@@ -107,20 +115,21 @@ def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.Import
                 yield node
 
 
+def _last_name(node: ast.expr) -> str:
+    """The name that a call names last; empty where what it calls is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def loads_others(text: str) -> list[int]:
     """Lines at which a source text may load a module by name, other than by a registry of its own package."""
-    tree = ast.parse(text)
-    registries = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Registry"
-    ]
+    tree = parsed(text)
+    registries = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last_name(node.func) == "Registry"]
     others = [node for node in registries if not node.args or ast.unparse(node.args[0]) != "__name__"]
     return sorted(node.lineno for node in [*dynamic_imports(text), *others])
 
 
 def test_a_registry_loads_its_own_package_only() -> None:
-    modules = sources()
+    modules = dict(sources())
     assert list(dynamic_imports(modules.pop(Registry.__module__))), "the one module that loads files by name"
     assert {name: lines for name, text in modules.items() if (lines := loads_others(text))} == {}
     packages = {path.parent.relative_to(ROOT.parent) for path in ROOT.rglob("__init__.py")}

@@ -58,9 +58,15 @@ def unchanged(server: UserServer) -> Iterator[None]:
     before = server.state()
     yield
     # The supervisor of a killed run may still be closing the agent's connection, and the server may need a moment to drop a schema.
+    after: list[object] = []
+
+    def as_it_was() -> bool:
+        after[:] = server.state()
+        return after == before
+
     with contextlib.suppress(AssertionError):  # the next line shows what differs
-        wait_for("the server to be as it was", lambda: server.state() == before)
-    assert server.state() == before
+        wait_for("the server to be as it was", as_it_was)
+    assert after == before
 
 
 def target(server: UserServer) -> str:

@@ -192,7 +192,9 @@ class UserServer:
 
     def state(self) -> list[object]:
         """The whole server, as its catalogue and (if there is such a program) its own dump show it."""
-        seen: list[object] = [self.ask(each) for each in CATALOGUE[self.engine.name]]
+        with self._agent() as agent:
+            agent.connect("look", self.fields)
+            seen: list[object] = [agent.query("look", each) for each in CATALOGUE[self.engine.name]]
         # If a scratch schema is a separate database, it is a file.
         files = sorted(path.name for path in (self.server.directory or Path()).rglob("*.fdb"))
         return [*seen, *files, *self._dump()]

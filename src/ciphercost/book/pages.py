@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import math
@@ -226,11 +227,14 @@ def _rendered(template: str, **values: Any) -> str:
     return figure_text.printable(made.render(style=style, title=TITLE, version=VERSION, **values))
 
 
+@functools.cache
 def _environment() -> jinja2.Environment:
+    """One for all pages: it keeps the templates that it has compiled."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("ciphercost.book", "templates"),
         autoescape=True,  # a record contains text from other programs
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        auto_reload=False,
     )

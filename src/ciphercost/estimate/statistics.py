@@ -6,6 +6,7 @@ tested against both, and the controller stays small beside the server that it me
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -77,10 +78,18 @@ def hodges_lehmann_interval(values: Floats, level: float = LEVEL) -> tuple[float
 
 
 def _walsh(ordered: Floats) -> Floats:
-    i, j = np.triu_indices(len(ordered))
-    return (ordered[i] + ordered[j]) / 2
+    i, j = _pairs(len(ordered))
+    averages: Floats = (ordered[i] + ordered[j]) / 2
+    return averages
 
 
+@functools.lru_cache(16)
+def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Indices i ≤ j of all pairs of n values; the same numbers of values come again and again."""
+    return np.triu_indices(n)
+
+
+@functools.lru_cache(256)
 def _signed_rank_lower(n: int, tail: float) -> int:
     """The 1-based rank of the Walsh average that bounds the interval: the largest k with P(W < k) ≤ tail."""
     if n > 50:

@@ -6,12 +6,14 @@ meets), the ratio is that of no time, and its interval only says how well the me
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ciphercost.estimate import student_t
 from ciphercost.estimate.statistics import ROUNDING, Floats
@@ -78,17 +80,27 @@ def _of_blocks(values: Floats) -> Change | None:
     The coin makes blocks uncorrelated and symmetric whatever the machine does to both arms, so all orders are equally likely.
     """
     ends_of = np.linspace(0, len(values), min(len(values), MOST_BLOCKS) + 1).round().astype(int)
-    groups = np.array([np.median(values[first:last]) for first, last in itertools.pairwise(ends_of)])
+    groups = values
+    if len(values) > MOST_BLOCKS:
+        groups = np.array([np.median(values[first:last]) for first, last in itertools.pairwise(ends_of)])
     n = len(groups)
     ranks = np.argsort(np.argsort(groups)).astype(np.float64)
     ranks -= ranks.mean()
     ends = np.arange(LEAST_SIDE, n - LEAST_SIDE + 1)
     scale = np.sqrt(ends * (n - ends))
-    orders = np.random.default_rng(0).permuted(np.tile(ranks, (ORDERS, 1)), axis=1)
     own = np.abs(np.cumsum(ranks)[ends - 1]) / scale
-    drawn = (np.abs(np.cumsum(orders, axis=1)[:, ends - 1]) / scale).max(axis=1)
+    sums = ranks[_orders(n)]
+    np.cumsum(sums, axis=0, out=sums)
+    drawn = (np.abs(sums[ends - 1]) / scale[:, np.newaxis]).max(axis=0)
     p_value = (1 + int((drawn >= own.max() * (1 - 1e-9)).sum())) / (1 + ORDERS)
     return _large(values, int(ends_of[ends[own.argmax()]]), "blocks", p_value)
+
+
+@functools.lru_cache(4)
+def _orders(n: int) -> NDArray[np.intp]:
+    """The random orders of n units, shape (n, ORDERS): each column is one. Always the same ones."""
+    rows = np.random.default_rng(0).permuted(np.tile(np.arange(n), (ORDERS, 1)), axis=1)
+    return np.ascontiguousarray(rows.T)
 
 
 def _large(values: Floats, at: int, unit: str, p_value: float) -> Change | None:

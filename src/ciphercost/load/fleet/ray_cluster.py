@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,12 +22,19 @@ from ciphercost.model.errors import CiphercostError, RunError, UsageError
 from ciphercost.model.fleet import Placement
 
 INSTALL = "pip install 'ciphercost[ray]'"
+MISSING = f"--cluster needs Ray, which is not installed: {INSTALL}"
 PLACED_SECONDS = 60.0
 """Within these, nodes must have room for the actors."""
 LIVENESS = "liveness"
 """Concurrency group of `ping`, which a member answers while it runs a slice."""
 A_BIT = 0.01
 """Of a CPU, reserved for an actor. Not a whole one: cells that share their sessions have their agents side by side."""
+
+
+def check_installed() -> None:
+    """Raise UsageError if Ray is not installed. Importing it takes seconds, and what can be refused without it is refused first."""
+    if importlib.util.find_spec("ray") is None:
+        raise UsageError(MISSING)
 
 
 def ray_module() -> Any:
@@ -36,7 +45,7 @@ def ray_module() -> Any:
     try:
         import ray
     except ImportError:
-        raise UsageError(f"--cluster needs Ray, which is not installed: {INSTALL}") from None
+        raise UsageError(MISSING) from None
     return ray
 
 
@@ -45,10 +54,11 @@ def connect(address: str, runtime_env: Mapping[str, object] | None = None) -> An
 
     `runtime_env`: what the nodes get for this job. Raises UsageError without Ray, or if no cluster answers.
     """
-    ray = ray_module()
+    check_installed()
     place = addresses.resolved(address)
-    addresses.check_guarded(place, address, str(ray.__version__))
+    addresses.check_guarded(place, address, metadata.version("ray"))
     addresses.check_listening(place, address)
+    ray = ray_module()
     refused = f"--cluster {address}: Ray can't connect to it ({addresses.token_hint()})"
     with signals_kept(), raising(UsageError, refused):
         ray.init(

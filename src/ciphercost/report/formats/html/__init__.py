@@ -6,6 +6,7 @@ A result contains no latencies or slices. They are drawn if `traces` (from `trac
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,17 +56,25 @@ def write_all(page: str, output: Path) -> None:
 
 
 def _rendered(template: str, **values: object) -> str:
+    return figure_text.printable(_environment().get_template(template).render(style=style(), **values))
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """One for all pages: it keeps the templates that it has compiled."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ciphercost.report.formats.html", "."),
         autoescape=True,  # a record contains text from other programs
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        auto_reload=False,
     )
     environment.globals.update(anchor=anchor, sources=SOURCES)
-    return figure_text.printable(environment.get_template(template).render(style=style(), **values))
+    return environment
 
 
+@functools.cache
 def style() -> Markup:
     """The style sheet of all pages."""
     return Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
