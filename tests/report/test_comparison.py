@@ -27,11 +27,11 @@ from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
-from ciphercost.report import compare_pair, comparison, comparison_formats, cost_gate
+from ciphercost.report import compare_pair, comparison, comparison_formats, cost_gate, markdown
 from ciphercost.report.compare_pair import against
 from ciphercost.report.comparison_types import Comparison, Run
-from ciphercost.report.formats import md
 from ciphercost.report.match_cells import match
+from ciphercost.report.words import comparison_text
 from results import MACHINE, cell, estimate, failed, recorded, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -123,7 +123,7 @@ def test_quick_runs_need_a_smaller_p_value_and_show_their_warnings() -> None:
         (pair,) = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
         assert 0.01 < (pair.change["throughput"].p_value or 0) < 0.05
         assert pair.mind == ["b: other processes used the CPU"]
-        verdicts.append((pair.verdict, "quick runs need p below 0.01" in comparison_formats.verdict(pair, 0.01)))
+        verdicts.append((pair.verdict, "quick runs need p below 0.01" in comparison_text.verdict(pair, 0.01)))
     assert verdicts == [("differs", False), ("unresolved", True)]
 
 
@@ -243,7 +243,7 @@ def test_the_text_gives_the_direction_of_a_changed_cost() -> None:
                 for each in (0.8 if metric == "throughput" else 1.25, value)
             ]
             found = comparison.compare([run(cells[0], name="a"), run(cells[1], name="b")])
-            assert f"it is {way} here" in comparison_formats.verdict(found.pairs[0], 0.01)
+            assert f"it is {way} here" in comparison_text.verdict(found.pairs[0], 0.01)
 
 
 def test_one_run_twice_is_refused() -> None:
@@ -378,7 +378,7 @@ def test_every_format_has_the_same_change() -> None:
     shown = ["".join(one.content for one in each.children or []) for each in tokens if each.type == "inline"]
     for name, text in (("md", "\n".join(shown)), ("terminal", comparison_formats.get("terminal")(found))):
         for pair in found.pairs:
-            for _, _, change, interval, both in comparison_formats.shown(pair):
+            for _, _, change, interval, both in comparison_text.shown(pair):
                 assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
 
 
@@ -422,7 +422,7 @@ def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
     assert {line.count("|") for line in tables.splitlines() if line.startswith("|")} == {8}
     many = [costing(0.8, workload=f"w{n}", version="x" * 300) for n in range(300)]
     long = comparison.compare([run(*many, name="a"), run(*many, name="b")])
-    assert len(comparison_formats.get("md")(long)) <= md.MOST
+    assert len(comparison_formats.get("md")(long)) <= markdown.MOST
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────
