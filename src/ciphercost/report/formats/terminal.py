@@ -14,7 +14,7 @@ from ciphercost.model.result import Cell, Curve, Part, Parts, Result
 from ciphercost.model.spec import ARMS
 from ciphercost.report import disturbed, document, first_screen, money
 from ciphercost.report.blocks import Note, Standing, Topic, only
-from ciphercost.report.formats import _imported, _overview, _profile, _study
+from ciphercost.report.formats import _imported, _overview, _profile
 from ciphercost.report.layout import WIDTH, named, row, wrap
 from ciphercost.report.renderers import terminal as blocks_as_text
 from ciphercost.report.words import unit_cost_text
@@ -59,6 +59,8 @@ def render(result: Result) -> str:
         blocks.append("\n".join(where))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
     if result.study is not None:
+        from ciphercost.report.formats import _study
+
         blocks = [
             _study.render(result.study, result.cells),
             "By our method:",
