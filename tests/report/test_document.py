@@ -12,7 +12,7 @@ import pytest
 from ciphercost.model.objective_capacity import ObjectiveArm, ObjectiveCapacity
 from ciphercost.model.result import Cell, Money, Part, Price, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
-from ciphercost.report import document, formats
+from ciphercost.report import blocks, document, formats
 from results import cell, estimate, failed, result
 
 FORMATS = ("terminal", "md", "html")
@@ -70,17 +70,17 @@ def said(of: Cell, everything: list[Cell], without: tuple[str, ...]) -> list[str
     texts: list[str] = []
     for each in document.of_cell(of, everything, details=False):
         match each:
-            case document.Standing():
+            case blocks.Standing():
                 texts += [each.reason, *(proof.detail for proof in each.failed)]
-            case document.Figures():
+            case blocks.Figures():
                 texts += [text for row in each.rows for text in row]
-            case document.Note():
+            case blocks.Note():
                 texts += [each.text] * (each.topic not in without)
-            case document.Curve():
+            case blocks.Curve():
                 texts += [text for row in (each.head, *each.rows) for text in row]
-            case document.Findings():
+            case blocks.Findings():
                 texts += [found.text for found in each.found]
-            case document.Warnings():
+            case blocks.Warnings():
                 texts += each.texts
     return texts
 
@@ -99,7 +99,7 @@ def test_no_format_drops_what_is_said_of_a_cell(name: str) -> None:
 def test_the_cell_of_these_tests_has_notes_on_almost_every_topic() -> None:
     found = full()
     topics = {
-        note.topic for each in found.cells for note in document.only(document.Note, document.of_cell(each, found.cells))
+        note.topic for each in found.cells for note in blocks.only(blocks.Note, document.of_cell(each, found.cells))
     }
     # A control has its own test, agents and hops need runs, and a limit is that of a whole machine.
-    assert set(get_args(document.Topic)) - topics <= {"opening", "control", "agents", "hop", "limit"}
+    assert set(get_args(blocks.Topic)) - topics <= {"opening", "control", "agents", "hop", "limit"}

@@ -15,7 +15,7 @@ import results
 from ciphercost.model.errors import AGENT_CODES
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.slices import Proof
-from ciphercost.report import formats, progress
+from ciphercost.report import formats, markdown, progress
 from ciphercost.report.formats import html, md, terminal
 
 REASON = "nginx 1.26 did not start: the port is taken; stop the other program"
@@ -75,7 +75,7 @@ def test_markdown_has_a_failure_once_for_each_row_of_its_table(run: tuple[Result
     """The table's rows stand for themselves, so two cells with one reason beside another each have it."""
     result, counts = run
     text = md.render(result)
-    head = md.escaped(REASON)[:60]
+    head = markdown.escaped(REASON)[:60]
     alike = sum(cell.reason == REASON for cell in result.cells)
     assert text.count(head) == (1 if counts.get(REASON) and len(counts) == 1 else alike)
 
@@ -135,4 +135,4 @@ def test_a_reason_is_not_lost_where_figures_are_shown() -> None:
     cut: Cell = results.cell(status="failed", reason=REASON)
     result = results.result(cut, results.cell(clients=1))
     assert REASON in one_line(terminal.render(result))
-    assert md.escaped(REASON) in md.render(result)
+    assert markdown.escaped(REASON) in md.render(result)

@@ -26,7 +26,7 @@ from ciphercost import api, commands, engines
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.run_directory import read_slices
-from ciphercost.report import figures, formats, frames
+from ciphercost.report import figures, formats, frames, markdown
 from ciphercost.report.formats import latex, md
 from ciphercost.report.words import figure_text
 from repetitions import examples
@@ -80,7 +80,7 @@ def tables(tokens: list[Token]) -> list[list[list[str]]]:
 
 def plain(token: Token) -> str:
     """The text as displayed, without zero-width spaces."""
-    return "".join(each.content for each in token.children or []).replace(md.BREAK, "")
+    return "".join(each.content for each in token.children or []).replace(markdown.BREAK, "")
 
 
 def from_md(text: str) -> Said:
@@ -234,7 +234,7 @@ def one_line(text: str) -> str:
 @given(HOSTILE)
 @settings(max_examples=examples(300), deadline=None)
 def test_markdown_shows_a_text_unchanged(text: str) -> None:
-    paragraph = next((token for token in MARKDOWN.parse(f"- {md.escaped(text)}") if token.type == "inline"), None)
+    paragraph = next((token for token in MARKDOWN.parse(f"- {markdown.escaped(text)}") if token.type == "inline"), None)
     shown = plain(paragraph) if paragraph else ""
     assert shown == one_line(text)
     assert paragraph is None or {each.type for each in paragraph.children or []} <= {"text", "text_special"}
@@ -257,7 +257,7 @@ def test_markdown_shows_a_text_unchanged(text: str) -> None:
 )
 def test_nobody_is_mentioned_and_nothing_linked(text: str, written: str) -> None:
     """GitHub looks for mentions after decoding character references, so only a letter in between prevents them."""
-    assert md.escaped(text) == written
+    assert markdown.escaped(text) == written
     assert plain(next(each for each in MARKDOWN.parse(f"### {written}") if each.type == "inline")) == text
 
 
@@ -268,7 +268,7 @@ def test_no_text_breaks_a_markdown_page(text: str) -> None:
     page = md.render(found)
     main, *_ = tables(MARKDOWN.parse(page))
     assert {len(row) for row in main} == {6}
-    assert main[2][5] == one_line(text) or len(text) > md.SHORT
+    assert main[2][5] == one_line(text) or len(text) > markdown.SHORT
     assert page.count("<details>") == page.count("</details>") == 2
     assert from_md(page) == in_words(found)
 
@@ -308,7 +308,7 @@ def test_sixty_cells_fit_into_a_comment_with_every_row() -> None:
     text = "a long reason " * 40
     many = [cell(variant=f"cipher=value-{n}", workload="bulk-read") for n in range(59)]
     page = md.render(result(*many, failed(text)))
-    assert len(page) <= md.MOST
+    assert len(page) <= markdown.MOST
     assert len(tables(MARKDOWN.parse(page))[0]) == 61
 
 
@@ -316,7 +316,7 @@ def test_sixty_cells_fit_into_a_comment_with_every_row() -> None:
 @settings(max_examples=15, deadline=None)
 def test_a_comment_is_never_too_long_and_states_what_it_leaves_out(count: int, letters: int) -> None:
     page = md.render(result(*[cell(variant="x" * letters + str(n), engine="<" * 60) for n in range(count)]))
-    assert len(page) <= md.MOST
+    assert len(page) <= markdown.MOST
     assert page.count("<details>") == page.count("</details>")
     folded = page.count("<details>")
     assert folded == count or "did not fit" in page

@@ -11,6 +11,7 @@ import results
 from ciphercost.model.result import Cell, Disturbance, Estimate
 from ciphercost.report import comparison, comparison_formats
 from ciphercost.report.comparison_types import Comparison, Run
+from ciphercost.report.words import comparison_text
 
 UNEVEN = Disturbance(4, 128, 30, 128, 1e-6)
 
@@ -48,7 +49,7 @@ def test_a_cells_line_has_verdict_interval_budget_and_outcome(
 ) -> None:
     of = gated(cell(low, high, verdict))
     (gate,) = of.gates
-    line = comparison_formats.gate_line(gate, of.limit)
+    line = comparison_text.gate_line(gate, of.limit)
     assert line.endswith(f"budget 10 %: {ends}")
     assert (f": {verdict}: " in line) == between
     assert ("between" in line) == between
@@ -68,7 +69,7 @@ def test_a_cell_without_a_figure_says_why() -> None:
     of = gated(results.cell(overhead={}, status="failed", reason="the server did not start", verdict=None))
     (line,) = lines(of)
     assert "the server did not start" in line
-    assert comparison_formats.ENDS["failed"].replace("'", "") in line.replace("'", "")
+    assert comparison_text.ENDS["failed"].replace("'", "") in line.replace("'", "")
 
 
 @pytest.mark.parametrize("name", ["terminal", "md"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import results
+from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Finding
 from ciphercost.report import capacity, figures, notebook
@@ -58,18 +59,21 @@ def test_a_few_cells_of_a_mechanism_are_named_one_by_one() -> None:
 def test_many_cells_have_lowest_and_highest_cost_unless_their_intervals_overlap() -> None:
     apart = results.result(*(cell(0.9 - 0.1 * n, 0.02, variant=f"cipher=c{n}") for n in range(5)))
     (said,) = verdict_text.sentences(apart)
-    assert "for cipher=c0 to 50.0 % fewer" in said
-    assert "for cipher=c4, in 5 cells" in said
+    lowest, highest = apart.cells[0], apart.cells[-1]
+    for each in (lowest, highest):
+        assert figure_text.cost("throughput", each.overhead["throughput"]) in said
+        assert each.variant in said
+    assert not [each.variant for each in apart.cells[1:-1] if each.variant in said]
     overlapping = results.result(*(cell(0.9 - 0.01 * n, 0.1, variant=f"cipher=c{n}") for n in range(5)))
     (said,) = verdict_text.sentences(overlapping)
-    assert "in 5 cells, whose intervals overlap" in said
     assert "cipher=" not in said, "no cell is named as lowest or highest if intervals overlap"
 
 
 def test_on_one_core_the_servers_cpu_leads() -> None:
     (said,) = verdict_text.sentences(results.result(one_core()))
-    assert said.startswith("On one core, postgresql 18.4 with tls uses 37.0 % more server CPU per operation (95 % CI ")
-    assert "; its operations/s, client included: 28.0 % fewer (95 % CI " in said
+    cpu, rate = (figure_text.priced(one_core(), key) for key in ("server_cpu_per_op", "throughput"))
+    figures_ = [each.partition(" (")[0] for each in (cpu, rate)]
+    assert said.index(figures_[0]) < said.index(figures_[1])
     several = results.result(one_core(), one_core(workload="connect"))
     assert "operations/s" not in verdict_text.answer(several)
     assert html.render(several).count("server CPU per operation (95 % CI") > 0
@@ -81,9 +85,8 @@ def test_on_one_core_the_servers_cpu_leads() -> None:
 def test_an_embedded_database_leads_with_its_process() -> None:
     overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
     made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
-    assert "uses 4.45 times the process CPU per operation (95 % CI 4.44–4.46 times)" in verdict_text.answer(
-        results.result(made)
-    )
+    assert figure_text.lead_metric(made) == "client_cpu_per_op"
+    assert figure_text.priced(made) in verdict_text.answer(results.result(made))
 
 
 @pytest.mark.parametrize(
@@ -118,14 +121,15 @@ def test_a_proof_and_findings_like_those_of_the_cell_above_are_printed_once() ->
 
 def test_no_change_is_a_sentence_too() -> None:
     none = cell(1.0, overhead={"throughput": Estimate(1.0, 0.99999, 1.00001)}, verdict="equivalent")
-    assert "shows no change in operations/s (95 % CI exact)" in verdict_text.answer(results.result(none))
+    assert figure_text.priced(none) in verdict_text.answer(results.result(none))
+    assert notation.NO_CHANGE in figure_text.priced(none)
 
 
 def test_more_mechanisms_than_a_headline_holds_are_counted() -> None:
     made = results.result(*(cell(0.8, engine=f"engine{n}") for n in range(9)))
     said = verdict_text.sentences(made)
     assert len(said) == verdict_text.MOST_SENTENCES
-    assert said[-1] == f"{9 - verdict_text.MOST_SENTENCES + 1} more mechanisms are in the table."
+    assert said[-1].startswith(f"{9 - verdict_text.MOST_SENTENCES + 1} more ")
 
 
 # ── where it stands ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,9 +154,10 @@ def test_the_terminal_begins_with_the_answer_and_a_table_of_all_cells() -> None:
 
 def test_markdown_and_latex_have_the_sentences_too() -> None:
     made = results.result(cell(0.8), cell(0.5, engine="mysql"))
-    assert md.render(made).startswith("### postgresql 18.4 with tls does 20.0 % fewer operations/s")
-    assert "\nmysql 18.4 with tls does 50.0 % fewer operations/s" in md.render(made)
-    assert r"with tls does 50.0 \% fewer operations/s" in latex.render(made)
+    first, second = verdict_text.sentences(made)
+    assert md.render(made).startswith(f"### {first}")
+    assert f"\n{second}" in md.render(made)
+    assert second.replace("%", r"\%")[:40] in latex.render(made)
 
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +241,7 @@ def test_an_embedded_database_has_no_client_included() -> None:
     overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
     made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
     said = verdict_text.answer(results.result(made))
-    assert "; its operations/s: 78.0 % fewer" in said
+    assert figure_text.cost("throughput", overhead["throughput"]) in said
     assert "client included" not in said
 
 
@@ -245,9 +250,11 @@ def test_every_report_leads_with_the_same_figure() -> None:
     (plot,) = forest.plots(Subject(made))
     assert plot.name == "forest"
     assert plot.title == forest.TITLES["cpu"]
-    assert "37.0 % more server CPU/op" in md.render(made)
-    assert "server CPU per operation 37.0 % more" in notebook.line(made)
-    assert next(cell_text.costs(made.cells[0])) == "37.0 % more server CPU/op"
+    lead = figure_text.lead_metric(made.cells[0])
+    cost = figure_text.cost(lead, made.cells[0].overhead[lead])
+    assert notation.of_what(cost, figure_text.short(made.cells[0], lead)) == next(cell_text.costs(made.cells[0]))
+    assert next(cell_text.costs(made.cells[0])) in md.render(made)
+    assert f"{figure_text.label(made.cells[0], lead)} {cost}" in notebook.line(made)
     budgeted = [each.title for each in forest.plots(Subject(made, (), 0.1))]
     assert budgeted == [forest.TITLES["cpu"], forest.TITLES["throughput"]], "the budget is one of operations per second"
 

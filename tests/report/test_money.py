@@ -20,7 +20,7 @@ from ciphercost.load import units
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Imported, Money, Price, Result
-from ciphercost.report import formats, money
+from ciphercost.report import formats, markdown, money
 from ciphercost.report.formats import html, md, terminal
 from repetitions import examples
 from results import cell, estimate, failed, recorded, result
@@ -218,7 +218,7 @@ def test_every_format_with_money_has_the_same_line() -> None:
     line = money.line(found.cells[0])
     assert formats.with_price() == ["html", "json", "md", "terminal"]
     assert line in spoken(terminal.render(found))
-    assert md.escaped(line) in md.render(found)
+    assert markdown.escaped(line) in md.render(found)
     assert line in html.render(found)
     read = msgspec.json.decode(formats.get("json")(found), type=Result)
     assert read.cells[0].money == found.cells[0].money

@@ -79,6 +79,7 @@ def compare(
     from ciphercost.estimate import results
     from ciphercost.model import run_directory
     from ciphercost.report import by_model, comparison, comparison_formats, comparison_types
+    from ciphercost.report.words import comparison_text
     from ciphercost.runs import spread
 
     if format_ not in ("terminal", "md", "json"):
@@ -99,7 +100,7 @@ def compare(
     else:
         render, mark = comparison_formats.get(format_), "## " if format_ == "md" else ""
         text = "\n\n".join(f"{mark}{each.cpu}\n\n{render(each.comparison)}" for each in found)
-    answer = "; ".join(f"{each.cpu}: {comparison_formats.headline(each.comparison)}" for each in found)
+    answer = "; ".join(f"{each.cpu}: {comparison_text.headline(each.comparison)}" for each in found)
     write_or_print(text, output, answer)
     statuses = {each.comparison.exit_status for each in found}
     raise click.exceptions.Exit(next((each for each in SEVERITY if each in statuses), 0))

@@ -65,6 +65,7 @@ def compare(
     from ciphercost.load import units
     from ciphercost.model import run_directory
     from ciphercost.report import comparison, comparison_formats, comparison_types
+    from ciphercost.report.words import comparison_text
     from ciphercost.runs import spread
 
     render = comparison_formats.get(format_)
@@ -76,5 +77,5 @@ def compare(
         _machines.compare(runs, format_, output, limit=limit, strict=strict, margin=within)
     read = [comparison_types.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
     found = comparison.compare(read, limit=limit, strict=strict, margin=within)
-    write_or_print(render(found), output, comparison_formats.headline(found))
+    write_or_print(render(found), output, comparison_text.headline(found))
     raise click.exceptions.Exit(found.exit_status)

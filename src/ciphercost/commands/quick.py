@@ -23,7 +23,7 @@ def quick(**given: Any) -> None:
     from ciphercost.plan import quick
     from ciphercost.runs import pipeline
 
-    quick.plan(given["seed"], given["time_"])  # refuses bad usage before anything is fetched
+    quick.spec(given["seed"], given["time_"])  # refuses bad usage before anything is fetched
     cells, more = quick.cells()
     made = quick.plan(given["seed"], given["time_"], cells)
     failed = measure(given, partial(pipeline.run_in, made), has_failed)

@@ -93,16 +93,13 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     eight sessions. Each session starts everything afresh, so the interval covers restarts. FILE.toml is a spec with many
     cells, as --print-spec writes it.
     """
-    import msgspec
 
     from ciphercost.load.jdbc.options import settled
-    from ciphercost.plan import matrix, specs, toml
+    from ciphercost.plan import matrix, toml
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
         refuse_beside_a_file(targets[0])
-        made = toml.plan(Path(targets[0]))
-        if elsewhere := where(given):
-            made = specs.plan(msgspec.structs.replace(made.spec, **elsewhere), load=not print_spec)
+        made = toml.plan(Path(targets[0]), where(given))
     else:
         several = [each for each in ("split_", "matrix", "hop") if given[each]]
         if len(several) > 1:

@@ -45,6 +45,7 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
       3  the last change of a cost is a rise (only with --fail-on-rise)
     """
     from ciphercost.report import trend_analysis, trend_formats
+    from ciphercost.report.words import trend_text
     from ciphercost.runs import trend_input
 
     name = format_ or (SUFFIXES.get(output.suffix.lower(), "terminal") if output else "terminal")
@@ -52,5 +53,5 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
     if name == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE.html")
     made = trend_analysis.trend(trend_input.read(runs), fail_on_rise=fail_on_rise)
-    write_or_print(render(made), output, trend_formats.headline(made))
+    write_or_print(render(made), output, trend_text.headline(made))
     raise click.exceptions.Exit(made.exit_status)

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ciphercost.model.constrained_types import Count, Seed, Verdict
-from ciphercost.model.result import Estimate
+from ciphercost.model.result import Added, Estimate
 from ciphercost.model.spec import Spec
 
 MACHINES_FORMAT = 1
@@ -79,6 +79,32 @@ class OverMachines(msgspec.Struct, frozen=True):
     """None: fewer than two machines."""
 
 
+class AddedOn(msgspec.Struct, frozen=True):
+    """CPU time that encryption adds to an operation, on one machine or over several, µs."""
+
+    added: Added
+    plain: float
+    """Of an operation without encryption; over several machines the mean, each counting the same."""
+    encrypted: float
+    machines: list[str]
+    cpu: str = ""
+    """Their CPU model; empty: all machines of the cell."""
+
+
+class AddedOverMachines(msgspec.Struct, frozen=True):
+    """CPU time that encryption adds to an operation of one cell."""
+
+    metric: str
+    """The metric whose levels these are: `server_cpu_per_op`."""
+    whose: str
+    """`server CPU`."""
+    overall: AddedOn
+    """The mean of the machines, each counting the same, with t over machines. With one machine, that machine's own interval."""
+    machines: list[AddedOn]
+    types: list[AddedOn]
+    """By CPU model, the most machines first."""
+
+
 class Loss(msgspec.Struct, frozen=True):
     """A machine that was to measure a cell and has no number for it."""
 
@@ -106,6 +132,8 @@ class CellOverMachines(msgspec.Struct, frozen=True):
     overhead: dict[str, OverMachines]
     verdict: Verdict | None = None
     lost: list[Loss] = []
+    added: AddedOverMachines | None = None
+    """None: a machine does not tell it."""
 
 
 class MachinesRun(msgspec.Struct, frozen=True):

@@ -38,10 +38,16 @@ def cells() -> tuple[list[CellSpec], str]:
 
 def plan(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = None) -> Plan:
     """One session of each cell on one core, one minute in total (or `time`). Raises UsageError for an invalid or too short time. Pure."""
+    return specs.plan(spec(seed, time, cells))
+
+
+def spec(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = None) -> Spec:
+    """The spec that `plan` plans: its length and seed are checked, its cells are not. Raises UsageError. Pure."""
     chosen = list(CELLS) if cells is None else cells
     whole = duration(time) if time else 60.0
-    made = specs.plan(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))
-    least = max(schedule.least_seconds(made.spec, cell) for cell in chosen) * len(chosen)
+    made = Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False)
+    specs.check_length(made)
+    least = max(schedule.least_seconds(made, cell) for cell in chosen) * len(chosen)
     if time and whole < least:
         raise UsageError(
             f"--time {time}: too short for the {len(chosen)} cells of `quick`; use --time {least:.0f}s or more"

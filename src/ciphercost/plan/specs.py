@@ -31,16 +31,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         raise UsageError(
             'nothing to run: the spec has no cells; add one, e.g. engine = "postgresql" and mechanism = "tls"'
         )
-    if spec.sessions < 1:
-        raise UsageError(f"sessions {spec.sessions}: must be at least 1; use 8 for an interval that covers restarts")
-    if spec.mode == "full" and spec.sessions < 2:
-        raise UsageError("sessions 1: one session can't show how much a restart changes; use --sessions 8, or --quick")
-    for name in ("time", "margin"):
-        value = getattr(spec, name)
-        if not (math.isfinite(value) and value > 0):
-            raise UsageError(f"{name} {value}: must be above 0")
-    if spec.seed < 0:
-        raise UsageError(f"seed {spec.seed}: must be above 0, or 0 to draw one")
+    check_length(spec)
     if spec.precision and any(cell.regime == "latency" for cell in spec.cells):
         raise UsageError(
             "precision: applies to the capacity phase, which regime latency does not have; remove one of them"
@@ -76,6 +67,20 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
     checked.ranged(spec, "the spec")
     full = [each.spec for each in cells]
     return Plan(spec if full == spec.cells else msgspec.structs.replace(spec, cells=full), tuple(cells))
+
+
+def check_length(spec: Spec) -> None:
+    """Raises UsageError if sessions, time, margin or seed are out of range."""
+    if spec.sessions < 1:
+        raise UsageError(f"sessions {spec.sessions}: must be at least 1; use 8 for an interval that covers restarts")
+    if spec.mode == "full" and spec.sessions < 2:
+        raise UsageError("sessions 1: one session can't show how much a restart changes; use --sessions 8, or --quick")
+    for name in ("time", "margin"):
+        value = getattr(spec, name)
+        if not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{name} {value}: must be above 0")
+    if spec.seed < 0:
+        raise UsageError(f"seed {spec.seed}: must be above 0, or 0 to draw one")
 
 
 OWN_CONNECTIONS = 2

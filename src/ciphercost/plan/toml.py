@@ -22,10 +22,10 @@ def load(path: Path) -> Spec:
     return plan(path).spec
 
 
-def plan(path: Path) -> Plan:
+def plan(path: Path, elsewhere: Mapping[str, Any] | None = None) -> Plan:
     """Read and plan a Spec from a TOML file: top-level keys of Spec, and one `[[cells]]` table for each cell.
 
-    Raises UsageError with file and key.
+    `elsewhere`: fields of the Spec that replace the file's. Raises UsageError with file and key.
     """
     data = checked.toml(path)
     _check_keys(data, Spec, str(path))
@@ -45,6 +45,7 @@ def plan(path: Path) -> Plan:
     try:
         made = msgspec.convert(data, Spec, strict=True)
         made = made if timed else msgspec.structs.replace(made, time=schedule.seconds(made.cells))
+        made = msgspec.structs.replace(made, **elsewhere) if elsewhere else made
         return specs.long_enough(specs.plan(made))
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {checked.short(error)}") from None

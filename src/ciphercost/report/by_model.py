@@ -12,6 +12,7 @@ from ciphercost.estimate.machines import OnMachine
 from ciphercost.estimate.statistics import Interval
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
+from ciphercost.report import machines_added
 from ciphercost.report.comparison_types import Comparison, Run
 from ciphercost.report.machines_types import Concluded
 
@@ -43,9 +44,10 @@ def models(name: str, of: Concluded) -> list[OfModel]:
 def _model(name: str, of: Concluded, number: int, cpu: str, machines: Sequence[str]) -> OfModel:
     cells: list[Cell] = []
     intervals: list[Mapping[str, Interval]] = []
-    for shown, values in zip(of.cells, of.values, strict=True):
+    for place, (shown, values) in enumerate(zip(of.cells, of.values, strict=True)):
         own = [each for each in values if each.cpu == cpu]
         cell, found = _cell(shown, own, of)
+        cell = machines_added.shown(cell, machines_added.over(of.on_machines[place], own) if own else None)
         cells.append(cell)
         intervals.append(found)
     count = f"{len(machines)} machine{'s' * (len(machines) != 1)}"

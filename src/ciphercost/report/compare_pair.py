@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ciphercost.estimate import failures, statistics, totals
+from ciphercost.estimate import added_together, failures, statistics, totals
 from ciphercost.estimate.statistics import ALPHA, Interval
 from ciphercost.estimate.statistics import against as against
 from ciphercost.model.constrained_types import Verdict
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report.comparison_types import Change, Pair, Run
+from ciphercost.report.comparison_types import AddedChange, Change, Pair, Run
 from ciphercost.report.match_cells import changes, unlike
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import added_text, cell_text, figure_text
 
 ACHIEVED = (
     "protocol", "cipher", "group", "peer_key", "verified", "verified_by", "key", "implementation", "server_library",
@@ -131,7 +131,17 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
         ],
         reason=reason,
         noise=[name for name in change if is_noise(a, b, name, change[name])],
+        added=added_change(a, b),
     )
+
+
+def added_change(reference: Cell, other: Cell) -> AddedChange | None:
+    """What encryption adds to an operation in both cells; None if one does not tell, or tells it of another process."""
+    known, theirs = added_text.of(reference), added_text.of(other)
+    if known is None or theirs is None or known.key != theirs.key:
+        return None
+    between = added_together.difference(added_text.part(known.added), added_text.part(theirs.added))
+    return AddedChange(known, theirs, between)
 
 
 def is_noise(a: Cell, b: Cell, metric: str, change: Estimate) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciphercost.host.procfs import alike
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report import disturbed
+from ciphercost.report import compare_units, disturbed
 from ciphercost.report.compare_pair import compared_pair, corrected
 from ciphercost.report.comparison_types import Alone, Comparison, Differences, Gate, Pair, Run, Side
 from ciphercost.report.cost_gate import gate, gated_runs
@@ -80,6 +80,11 @@ def compare(
         strict=strict,
         exit_status=status(pairs, alone, gates, limit, strict=strict),
         disturbed=list(_disturbed(runs)),
+        units=[
+            change
+            for number, run in enumerate(runs[1:], start=1)
+            for change in compare_units.changes(runs[0].result, run.result, number)
+        ],
     )
 
 

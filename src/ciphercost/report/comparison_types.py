@@ -9,7 +9,8 @@ import msgspec
 
 from ciphercost.estimate.statistics import Interval
 from ciphercost.model.constrained_types import Verdict
-from ciphercost.model.result import Estimate, Result
+from ciphercost.model.result import Estimate, Part, Result
+from ciphercost.report.words.added_text import AddedCost
 
 Passed = Literal["pass", "fail", "unresolved", "failed"]
 
@@ -51,6 +52,30 @@ class Differences(msgspec.Struct, frozen=True):
     run_facts: list[Change]
 
 
+class AddedChange(msgspec.Struct, frozen=True):
+    """CPU time that encryption adds to an operation in both cells, µs."""
+
+    reference: AddedCost
+    other: AddedCost
+    difference: Part
+    """The other's − the reference's, with its 95 % interval."""
+
+
+class UnitChange(msgspec.Struct, frozen=True):
+    """What encryption adds to one unit of work in both runs, µs."""
+
+    run: int
+    engine: str
+    mechanism: str
+    unit: str
+    """`operation`, `byte`, `new connection`, `page read`, `value sealed`, …"""
+    whose: str
+    """`server CPU`."""
+    reference: Part
+    other: Part
+    difference: Part
+
+
 class Pair(msgspec.Struct, frozen=True):
     """A cell of the reference and the cell of another run that it is compared with."""
 
@@ -76,6 +101,8 @@ class Pair(msgspec.Struct, frozen=True):
     """Why there is no verdict."""
     noise: list[str] = []
     """Metrics that reports leave out: counters whose change is not resolved, or of which both cells have almost nothing."""
+    added: AddedChange | None = None
+    """None: the CPU time of one of the two cells is not known, or it is that of another process."""
 
 
 class Alone(msgspec.Struct, frozen=True):
@@ -127,3 +154,5 @@ class Comparison(msgspec.Struct, frozen=True):
     exit_status: int
     disturbed: list[str] = []
     """A warning for each run that other processes disturbed, with its name if there are several."""
+    units: list[UnitChange] = []
+    """What encryption adds to each unit of work, where both runs tell it."""

@@ -6,98 +6,19 @@ A format decides how a block looks and may leave one out; what a block says, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, TypeVar
 
 from ciphercost.estimate import bottleneck
 from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
-from ciphercost.model.slices import Finding, Proof
 from ciphercost.report import capacity, money, objective_text
+from ciphercost.report.blocks import Block, Curve, Figures, Findings, Note, Standing, Topic, Warnings
 from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
-
-Topic = Literal[
-    "no ratio", "opening", "prediction", "control", "reference", "capacity", "money", "limit", "objective", "verdict",
-    "proof", "agents", "hop", "link", "log", "statements", "rotation", "client",
-]  # fmt: skip
-
-
-class Standing(NamedTuple):
-    """That a cell is not ok: why it has no figures, or why its figures are incomplete."""
-
-    word: str
-    """`FAILED`."""
-    reason: str
-    failed: list[Proof]
-    """Those that the reason does not tell."""
-
-
-class Figures(NamedTuple):
-    """Lines of figures."""
-
-    of: Literal["cost", "storage", "stored"]
-    rows: list[tuple[str, str, str, str]]
-    """(label, cost of encryption, 95 % interval, levels of both arms)"""
-
-
-class Note(NamedTuple):
-    """A sentence about the cell."""
-
-    topic: Topic
-    text: str
-    label: str = ""
-    """What stands before the text: `verdict`."""
-
-    def __str__(self) -> str:
-        return f"{self.label}: {self.text}" if self.label else self.text
-
-
-class Curve(NamedTuple):
-    """The load–latency curve of a cell with an objective."""
-
-    head: tuple[str, str, str]
-    rows: list[tuple[str, str, str]]
-
-
-class Findings(NamedTuple):
-    """What the mechanism leaves unprotected, the worst first."""
-
-    found: list[Finding]
-
-
-class Warnings(NamedTuple):
-    """Reasons to doubt the figures."""
-
-    texts: list[str]
-
-
-Block = Standing | Figures | Note | Curve | Findings | Warnings
-B = TypeVar("B", bound=Block)
 
 
 def of_cell(cell: Cell, everything: Sequence[Cell] = (), *, details: bool = True) -> list[Block]:
     """What is known of a cell. `everything`: the cells of the run. `details`: figures too that say why an operation costs more."""
     return list(_blocks(cell, everything, details))
-
-
-def failed_proof(proof: Proof) -> str:
-    """`FAILED server witness, encrypted arm: ssl is off`."""
-    return f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}"
-
-
-def only(kind: type[B], blocks: Sequence[Block]) -> list[B]:
-    """The blocks of one kind."""
-    return [each for each in blocks if isinstance(each, kind)]
-
-
-def notes(blocks: Sequence[Block], *topics: Topic) -> list[Note]:
-    """The notes on these topics, in the order of the document."""
-    return [each for each in only(Note, blocks) if each.topic in topics]
-
-
-def text(blocks: Sequence[Block], topic: Topic) -> str:
-    """The text of the only note on this topic; empty if there is none."""
-    return "".join(each.text for each in notes(blocks, topic))
 
 
 def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:

@@ -104,23 +104,26 @@ GAP = 2
 
 def figure_rows(rows: Sequence[Figure]) -> list[str]:
     """A table of figures with columns as wide as their texts. A row with a longer interval has its label on the line above."""
+    return [line for lines in lines_of_figures(rows) for line in lines]
+
+
+def lines_of_figures(rows: Sequence[Figure]) -> list[list[str]]:
+    """The same, row by row."""
     short = [each for each in rows if " to " not in each[2]]
     label = max((len(each[0]) for each in rows), default=0)
     bounds, both = (max((len(each[at]) for each in short), default=0) for at in (2, 3))
     cost = max((len(each[1]) for each in rows), default=0)
     costs_end = max(2 + label + GAP + cost, min(41, WIDTH - 2 * GAP - bounds - both))
-    lines: list[str] = []
+    lines: list[list[str]] = []
     for name, change, interval, levels in rows:
         at = costs_end + GAP
         if at + max(len(interval), bounds) + bool(levels) * GAP + len(levels) <= WIDTH:
             levels_at = at + max(len(interval), bounds) + GAP
-            lines += row((name, 2), (change, -costs_end), (interval, at), (levels, levels_at))
+            lines.append(row((name, 2), (change, -costs_end), (interval, at), (levels, levels_at)))
         else:
             at = max(4 + len(change), min(costs_end, WIDTH - 2 * GAP - len(interval) - len(levels)))
-            lines += [
-                *wrap(name, "  "),
-                *row((change, -at), (interval, at + GAP), (levels, at + 2 * GAP + len(interval))),
-            ]
+            figures = row((change, -at), (interval, at + GAP), (levels, at + 2 * GAP + len(interval)))
+            lines.append([*wrap(name, "  "), *figures])
     return lines
 
 

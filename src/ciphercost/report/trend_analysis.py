@@ -25,7 +25,7 @@ from ciphercost.report.comparison import MACHINE
 from ciphercost.report.comparison_types import Change, Run, Side
 from ciphercost.report.match_cells import changes, match, unlike
 from ciphercost.report.trend_types import Found, Gap, Level, Point, Series, Shift, Trend
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
 
 FORMAT = 1
 DONE, ROSE = 0, 3
@@ -134,7 +134,7 @@ def _known(runs: Sequence[Run], of: _Cells) -> _Known:
             continue
         facts = _facts(runs[run].result, cell)
         differ = _differ(before, facts) if before is not None else []
-        points.append(Point(run, number, cell.overhead[metric], differ))
+        points.append(Point(run, number, cell.overhead[metric], differ, added_text.of(cell)))
         intervals.append(interval)
         before = facts
     label = figure_text.label(last, metric) if metric else ""
@@ -235,7 +235,12 @@ def _levels(runs: Sequence[Run], of: _Known, sample: history.Series, at: list[in
     margin = max((run.result.spec.margin for run in runs if run.result.spec), default=0.01)
     found = history.certain(sample, at, math.log1p(margin))
     levels = [
-        Level(first, last - 1, _estimate(mean, "encrypted ÷ plain"))
+        Level(
+            first,
+            last - 1,
+            _estimate(mean, "encrypted ÷ plain"),
+            added_text.over([each.added for each in of.points[first:last]]),
+        )
         for (first, last), mean in zip(itertools.pairwise(found.edges), found.means(), strict=True)
     ]
     shifts = []

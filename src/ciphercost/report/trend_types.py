@@ -8,6 +8,7 @@ import msgspec
 
 from ciphercost.model.result import Estimate
 from ciphercost.report.comparison_types import Change, Side
+from ciphercost.report.words.added_text import AddedCost
 
 Found = Literal["changed", "unchanged", "too-few"]
 
@@ -22,6 +23,8 @@ class Point(msgspec.Struct, frozen=True):
     """encrypted ÷ plain."""
     changed: list[Change] = []
     """What differs from the point before: versions, libraries, machine. `reference` is the value there."""
+    added: AddedCost | None = None
+    """CPU time that encryption adds to an operation. None: the run does not tell it."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -32,6 +35,8 @@ class Level(msgspec.Struct, frozen=True):
     last: int
     estimate: Estimate
     """encrypted ÷ plain: the weighted mean of the runs, with its 95 % interval."""
+    added: AddedCost | None = None
+    """CPU time that encryption adds to an operation: the mean of the runs, each counting the same. None: one of them does not tell it."""
 
 
 class Shift(msgspec.Struct, frozen=True):

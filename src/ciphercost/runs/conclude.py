@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import studies
 from ciphercost.estimate import results
 from ciphercost.model import checked
 from ciphercost.model.result import Cell, Result
@@ -28,6 +27,8 @@ def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
     """The published study beside its repetition here; None unless this is a `replicate` run. Leaves out unproven arms."""
     if (found := read_study(directory)) is None:
         return None
+    from ciphercost import studies
+
     made = studies.get(found.study).compare(found, cells)
     ours = {cell.conditions["idle"] for cell in cells if "idle" in cell.conditions}
     if not found.idle or not ours - {found.idle}:

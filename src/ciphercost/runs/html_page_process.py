@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.model.result import Result
+from ciphercost.report import machines_document
 from ciphercost.report.formats import html
 from ciphercost.runs import replicate_all, spread
 from ciphercost.runs.html_page import NAME
@@ -20,7 +21,7 @@ def main(directory: Path) -> None:
         html.write_all(replicate_all.as_page(directory, found), directory / NAME)
         return
     if (directory / spread.FILE).is_file():
-        html.write_all(html.render_machines(spread.conclude(directory)), directory / NAME)
+        html.write_all(html.render_document(machines_document.of(spread.conclude(directory))), directory / NAME)
         return
     result = msgspec.json.decode((directory / "result.json").read_bytes(), type=Result)
     html.write(result, directory, directory / NAME)

@@ -22,8 +22,8 @@ from ciphercost.provision import server_pairs, users_server
 from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
-from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
+from ciphercost.report.renderers.terminal import findings_lines
 from ciphercost.runs import prove_facts
 
 ALSO_CLEAR = (

@@ -27,6 +27,7 @@ from ciphercost.model.run_directory import LATEST, directory_for, new_id, open_l
 from ciphercost.model.spec import Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import Plan
+from ciphercost.report import machines_added
 from ciphercost.report.machines_types import Concluded
 from ciphercost.report.words import cell_text, figure_text
 from ciphercost.runs import html_page, node_run, own_records
@@ -311,6 +312,7 @@ def _over(
                 overhead=estimates.over_machines(of, mode),
                 verdict=verdicts[number],
                 lost=losses[number],
+                added=machines_added.over(own, of),
             )
         )
     return made
@@ -339,13 +341,13 @@ def _shown(run: MachinesRun, over: CellOverMachines, cells: Mapping[str, Cell]) 
             reason=reason,
         )
     overhead = {name: each.overall for name, each in over.overhead.items()}
-    return msgspec.structs.replace(
+    cell = msgspec.structs.replace(
         first,
         version=", ".join(over.versions),
         overhead=overhead,
         verdict=over.verdict,
         failures=failures.together([each.failures for each in cells.values()]),
-        arms={},
         warnings=[],
         smallest_effect=None,
     )
+    return machines_added.shown(cell, over.added)

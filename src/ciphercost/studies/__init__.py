@@ -101,7 +101,7 @@ class Study(ABC):
 
     @abstractmethod
     def spec(self, engine: str, time: float, seed: int) -> Spec:
-        """The study's operations as cells that our method measures for `time` seconds each."""
+        """The study's operations as cells that our method measures for `time` seconds each. Nothing has checked them yet."""
 
     @abstractmethod
     def procedure_cells(self, engine: str) -> list[CellSpec]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ciphercost.model.result import Estimate
-from ciphercost.report.comparison_formats import listed
-from ciphercost.report.comparison_types import Comparison, Gate
+from ciphercost.report.comparison_types import AddedChange, Comparison, Gate
 from ciphercost.report.formats.csv import table
+from ciphercost.report.words import added_text
+from ciphercost.report.words.comparison_text import listed
 
 COLUMNS = (
     "run",  # number of the run, from 1: 0 is the reference
@@ -27,6 +28,10 @@ COLUMNS = (
     "limit",  # of --fail-over, a share
     "gate",  # pass, fail, unresolved or failed
     "reason",
+    # CPU time that encryption adds to an operation, µs, in the row of that CPU time's ratio: here, in the reference, and their difference
+    "added_us", "added_low_us", "added_high_us",
+    "reference_added_us", "reference_added_low_us", "reference_added_high_us",
+    "added_change_us", "added_change_low_us", "added_change_high_us",
 )  # fmt: skip
 
 
@@ -62,6 +67,7 @@ def _rows(of: Comparison) -> Iterator[dict[str, Any]]:
                 | _figures("ratio", here, "")
                 | {"metric": metric, "p_value": change.p_value}
                 | (judged | {"verdict": pair.verdict} if metric == pair.metric else {})
+                | (_added(pair.added) if pair.added is not None and metric == pair.added.other.key else {})
             )
     for alone in of.alone:
         side = "reference_cell" if alone.run == 0 else "cell"
@@ -93,3 +99,16 @@ def _gated(gate: Gate | None, of: Comparison, reason: str = "") -> dict[str, Any
 
 def _figures(name: str, estimate: Estimate, prefix: str) -> dict[str, float]:
     return {name: estimate.ratio, f"{prefix}low": estimate.low, f"{prefix}high": estimate.high}
+
+
+def _added(of: AddedChange) -> dict[str, float]:
+    told = (
+        ("added", added_text.part(of.other.added)),
+        ("reference_added", added_text.part(of.reference.added)),
+        ("added_change", of.difference),
+    )
+    return {
+        f"{name}{end}_us": value
+        for name, part in told
+        for end, value in (("", part.value), ("_low", part.low), ("_high", part.high))
+    }

@@ -5,8 +5,7 @@ Every text of the record is escaped: a server's version or an error can't format
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate import curves, notation
 from ciphercost.host.volumes import disk
@@ -14,28 +13,15 @@ from ciphercost.model.profile import EndProfile
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import advice, disturbed, document, first_screen
 from ciphercost.report.advice import Report
+from ciphercost.report.markdown import LONGEST, MOST, SHORT, code, escaped, fitting, fold, item, row
+from ciphercost.report.renderers import md as blocks_as_markdown
 from ciphercost.report.words import added_text, cell_text, figure_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
 SHOWS_MONEY = True
-MOST = 65_536
-"""Longest comment on GitHub, in characters."""
-LONGEST = 300
-"""Longest reason or warning, in characters."""
-SHORT = 120
-"""Longest text in a table, which may have many."""
-
-BREAK = "\u200b"
-"""A zero-width space."""
-
 IMPORTED = {True: "runs differ", False: "unresolved", None: "differs before correction only"}
 """Verdicts of imported cells, after Holm's correction for their number."""
-
-_SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
-_MENTIONS = re.compile(r"[@#]|(?i:gh)-(?=\d)|:(?=[\w+-]+:)")
-"""GitHub mentions, links and draws emoji even from character references; a zero-width space prevents it."""
-_LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 
 def render(result: Result) -> str:
@@ -66,15 +52,6 @@ def render(result: Result) -> str:
             f"\nDetails of {len(folded) - len(details_shown)} more did not fit into a comment; see the full report."
         )
     return "\n".join([*head, *shown, "", *details_shown, *foot])
-
-
-def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
-    """The first pieces that fit into `room` characters, including line ends."""
-    for piece in pieces:
-        room -= len(piece) + 1
-        if room < 0:
-            return
-        yield piece
 
 
 def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
@@ -126,10 +103,6 @@ def _ratios(cell: Cell) -> list[str]:
     return [changed, figure_text.bounds(key, estimate), *others]
 
 
-def row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def details(cell: Cell, everything: Sequence[Cell] = (), said: str = "") -> str:
     """Every figure of a cell, its proofs and its warnings, folded. `said`: the reason that the headline gives."""
     heading = cell_text.heading(cell) + (f" · {cell.variant}" if cell.variant else "")
@@ -137,34 +110,10 @@ def details(cell: Cell, everything: Sequence[Cell] = (), said: str = "") -> str:
 
 
 def _details(cell: Cell, everything: Sequence[Cell], said: str) -> Iterator[str]:
-    for number, each in enumerate(document.of_cell(cell, everything)):
-        if number and isinstance(each, document.Figures | document.Curve):
-            yield ""
-        match each:
-            case document.Standing():
-                # The headline or the table has the reason of a cell without figures, unless it is too long for the table.
-                known = not cell.overhead and (each.reason == said or len(escaped(each.reason)) <= SHORT)
-                yield item(each.word if known else f"{each.word}: {each.reason}")
-                yield from (item(document.failed_proof(proof)) for proof in each.failed)
-            case document.Figures():
-                yield from (row(TITLES[each.of], *FIGURES), row("---", "---:", "---", "---"))
-                yield from (row(*texts) for texts in each.rows)
-                yield ""
-            case document.Curve():
-                yield from (row(*each.head), row("---:", "---:", "---:"), *(row(*texts) for texts in each.rows), "")
-            case document.Note():
-                yield item(str(each), 2 * LONGEST if each.topic == "proof" else LONGEST)
-            case document.Findings():
-                yield from (item(f"finding, {found.severity}: {cell_text.left_open(found)}") for found in each.found)
-            case document.Warnings():
-                yield from (item(f"warning: {text}") for text in each.texts)
+    known = cell.reason if not cell.overhead and (cell.reason == said or len(escaped(cell.reason)) <= SHORT) else ""
+    yield from blocks_as_markdown.lines(document.of_cell(cell, everything), known)
     for end in cell.profile.ends if cell.profile and cell.overhead else ():
         yield from profiled(cell, end)
-
-
-FIGURES = ("what encryption costs", "95 % interval", "plain → encrypted")
-TITLES = {"cost": "figure", "storage": "without a server (fio)", "stored": "size"}
-"""Heads of the first column."""
 
 
 def profiled(cell: Cell, end: EndProfile) -> Iterator[str]:
@@ -240,22 +189,6 @@ def study(report: StudyReport) -> Iterator[str]:
     yield from (item(each, 0) for each in report.findings)
 
 
-def fold(title: str, lines: Iterable[str]) -> str:
-    return "\n".join([f"<details><summary>{escaped(title, LONGEST)}</summary>", "", *lines, "", "</details>"])
-
-
-def item(text: str, most: int = LONGEST) -> str:
-    return f"- {escaped(text, most)}"
-
-
-def code(text: str) -> str:
-    """The text unchanged, in a fence longer than any fence inside it."""
-    text = figure_text.printable(text)
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
-
-
 def footer(result: Result) -> str:
     machine = result.machine
     if any(cell.imported for cell in result.cells):
@@ -266,19 +199,3 @@ def footer(result: Result) -> str:
         f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}{below} · run {result.id}, seed {result.seed} · "
         f"{result.tool.get('name', 'ciphercost')} {result.tool.get('version', '')}"
     )
-
-
-def escaped(text: str, most: int = 0) -> str:
-    """One line, escaped for Markdown: formatting characters become character references.
-
-    A zero-width space follows what would mention or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`). `most`: longest text in
-    characters; an ellipsis replaces the rest.
-    """
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    if most and len(line) > most:
-        line = line[: most - 1].rstrip() + "…"
-    # The text itself can't contain zero-width spaces, which are not printable. They go in before the references, which contain a #.
-    line = _MENTIONS.sub(lambda match: f"{match[0]}{BREAK}", line)
-    line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line).replace(BREAK, "&#8203;")
-    # These begin a list or underline a heading, but only at the start of a line.
-    return _LEADING.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves
@@ -12,18 +11,18 @@ from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Part, Parts, Result
-from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
 from ciphercost.report import disturbed, document, first_screen, money
-from ciphercost.report.formats import _imported, _overview, _profile, _study
-from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
+from ciphercost.report.blocks import Note, Standing, Topic, only
+from ciphercost.report.formats import _imported, _overview, _profile
+from ciphercost.report.layout import WIDTH, named, row, wrap
+from ciphercost.report.renderers import terminal as blocks_as_text
 from ciphercost.report.words import unit_cost_text
 from ciphercost.report.words.cell_text import (
-    by_severity,
+    failed_proof,
     heading,
     heading_words,
     is_control,
-    left_open,
     no_number,
     proof_line,
     protects,
@@ -60,6 +59,8 @@ def render(result: Result) -> str:
         blocks.append("\n".join(where))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
     if result.study is not None:
+        from ciphercost.report.formats import _study
+
         blocks = [
             _study.render(result.study, result.cells),
             "By our method:",
@@ -132,7 +133,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
     if measured:
         yield from _of_table("", "operations/s" if closed else "latency p50", "95 % CI", "server CPU/op", "p (Holm)")
     shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
-    notes = {id(cell): document.only(document.Note, document.of_cell(cell, everything)) for cell in shown}
+    notes = {id(cell): only(Note, document.of_cell(cell, everything)) for cell in shown}
     for cell in shown[::-1] if closed else shown:
         estimate = cell.overhead[metric]
         cpu = cell.overhead.get("server_cpu_per_op")
@@ -156,9 +157,9 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
 
-IN_TABLE: tuple[document.Topic, ...] = ("reference", "control", "prediction")
+IN_TABLE: tuple[Topic, ...] = ("reference", "control", "prediction")
 """Notes below a cell's row."""
-BELOW_TABLE: tuple[document.Topic, ...] = (
+BELOW_TABLE: tuple[Topic, ...] = (
     "opening",
     "capacity",
     "money",
@@ -314,55 +315,17 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         yield from _imported.lines(cell, cell.imported)
         yield from wrap(money.line(cell), "  ", "    ")
         return
-    blocks = document.of_cell(cell, everything, details=False)
+    known = document.of_cell(cell, everything, details=False)
     if not cell.overhead and cell.status != "ok":
         yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
-        for status in document.only(document.Standing, blocks):
+        for status in only(Standing, known):
             for failed in status.failed:
-                yield from wrap(document.failed_proof(failed), "  ")
+                yield from wrap(failed_proof(failed), "  ")
         return
     if above is not None and not above.status == cell.status == "ok":
         above = None
-    for each in blocks:
-        yield from _block(each, above)
-
-
-def _block(each: document.Block, above: Cell | None) -> Iterator[str]:
-    """The lines of one block. `above`: see `block`; None if its proof and findings do not count for this cell."""
-    match each:
-        case document.Standing():
-            yield from wrap(f"{each.word}: {each.reason}", "  ")
-        case document.Figures(of="cost"):
-            yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *each.rows])
-        case document.Figures():
-            if each.of == "storage":
-                yield "  storage speed of the same directories, without a server (fio)"
-            for figures in each.rows:
-                yield from figure_row(*figures)
-        case document.Note(topic="proof"):
-            proven = "proven: as above" if above and proof_line(above) == each.text else each.text
-            yield from wrap(proven, "  ", "          ")
-        case document.Note(topic="reference" | "client"):
-            pass  # a table of the experiment has these
-        case document.Note():
-            yield from wrap(
-                str(each), "  ", " " * (len(each.label) + 4) if each.label else FURTHER.get(each.topic, "    ")
-            )
-        case document.Curve():
-            for texts in (each.head, *each.rows):
-                yield from row(*zip(texts, (-20, -40, -60), strict=True))
-        case document.Findings():
-            if above and list(map(_kind, by_severity(above.findings))) == list(map(_kind, each.found)):
-                yield "  findings: as above"
-            else:
-                yield from findings_lines(each.found)
-        case document.Warnings():
-            for text in each.texts:
-                yield from wrap(f"! {text}", "  ", "    ")
-
-
-FURTHER = dict.fromkeys(("agents", "hop", "link", "log", "statements"), "          ")
-"""Indent of a note's further lines: below a proof, aligned with its text."""
+    for each in known:
+        yield from blocks_as_text.block(each, above)
 
 
 NAME_WIDTH = 24
@@ -391,19 +354,6 @@ def protected(cells: list[Cell]) -> list[str]:
         for left, right in itertools.zip_longest(*columns, fillvalue=""):
             lines += row((left, 2), (right, 3 + NAME_WIDTH))
     return lines
-
-
-def findings_lines(findings: list[Finding]) -> Iterator[str]:
-    """The findings, the worst first, each with its fix."""
-    if findings:
-        yield "  findings: what it does not protect"
-    for each in by_severity(findings):
-        yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
-
-
-def _kind(finding: Finding) -> tuple[str, ...]:
-    """What is equal in the same finding of two cells: its text without counts and names of temporary files."""
-    return finding.severity, finding.code, re.sub(r"\S*\d\S*", "", finding.text), finding.closes
 
 
 def advice_line(text: str) -> list[str]:

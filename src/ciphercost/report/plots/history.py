@@ -9,11 +9,11 @@ from typing import Any
 
 from ciphercost.estimate import notation
 from ciphercost.model.result import Estimate
-from ciphercost.report import trend_formats as words
 from ciphercost.report.plots import Plot, Table, Width
 from ciphercost.report.plots._draw import INK, MUTED, STRONG, Chart
 from ciphercost.report.trend_types import Series, Trend
 from ciphercost.report.words import figure_text
+from ciphercost.report.words import trend_text as words
 
 WIDTHS: dict[Width, int] = {"wide": 960, "narrow": 326}
 HEIGHT = 230
@@ -58,7 +58,7 @@ def plot(of: Trend, series: Series, number: int) -> Plot:
             )
             for width, size in WIDTHS.items()
         },
-        table=_table(of, series),
+        table=Table(words.head_of_runs(series), list(words.rows_of_runs(of, series))),
         note=_note(series, cut=bool(cut)),
         caption=series.label,
     )
@@ -80,20 +80,6 @@ def _domain(losses: list[tuple[float, float, float]]) -> tuple[float, float]:
     most = min(max(costs) + OUTLYING * span, max(high for *_, high in losses))
     room = 0.08 * (most - least)
     return min(least, *costs) - room, max(most, *costs) + room / 2
-
-
-def _table(of: Trend, series: Series) -> Table:
-    rows = [
-        (
-            f"{point.run + 1}",
-            words.when(of, point.run),
-            words.cost(series, point),
-            words.bounds(series, point),
-            words.marks(series, at),
-        )
-        for at, point in enumerate(series.points)
-    ]
-    return Table(("run", "began", series.label, "95 % interval", "changed"), rows)
 
 
 def _note(series: Series, *, cut: bool) -> str:

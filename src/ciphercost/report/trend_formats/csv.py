@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ciphercost.report.comparison_formats import listed
 from ciphercost.report.formats.csv import table
 from ciphercost.report.trend_types import Series, Trend
+from ciphercost.report.words.comparison_text import listed
 
 COLUMNS = (
     "series",  # number of the cell's series, from 0
@@ -24,6 +24,7 @@ COLUMNS = (
     "found",  # changed, unchanged or too-few
     "differs",  # versions, libraries and machine that differ from the run before
     "reason",  # why there is no number
+    "added_us", "added_low_us", "added_high_us",  # CPU time that encryption adds to an operation
 )  # fmt: skip
 
 
@@ -43,6 +44,8 @@ def _rows(of: Trend, number: int, series: Series) -> Iterator[dict[str, Any]]:
     for place, point in enumerate(series.points):
         row = known | _run(of, point.run) | {"cell": point.cell, "differs": listed(point.changed)}
         row |= {"ratio": point.estimate.ratio, "low": point.estimate.low, "high": point.estimate.high}
+        if (own := point.added) is not None:
+            row |= {"added_us": own.added.mean, "added_low_us": own.added.low, "added_high_us": own.added.high}
         for index, level in enumerate(series.levels):
             if level.first <= place <= level.last:
                 estimate = level.estimate

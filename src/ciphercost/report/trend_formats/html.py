@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ciphercost.report import trend_document
 from ciphercost.report.formats import html
 from ciphercost.report.trend_types import Trend
 
 
 def render(of: Trend) -> str:
-    return html.render_trend(of)
+    return html.render_document(trend_document.of(of))

@@ -5,9 +5,11 @@ What is added carries over to other statements on the same machine. The ratio do
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from ciphercost.estimate import notation, plausible
+import msgspec
+
+from ciphercost.estimate import added_together, notation, plausible
 from ciphercost.estimate.levels import level
 from ciphercost.estimate.notation import number
 from ciphercost.model.result import Added, Cell, Estimate, Part
@@ -22,7 +24,7 @@ WHOSE = {
 """What an operation's CPU time is called in a sentence, by metric."""
 
 
-class AddedCost(NamedTuple):
+class AddedCost(msgspec.Struct, frozen=True):
     """CPU time of an operation without encryption and with it, µs."""
 
     key: str
@@ -93,8 +95,12 @@ def part(added: Added) -> Part:
 
 def levels(cost_: AddedCost) -> str:
     """`13.1 → 19.1 µs`: what it is added to."""
+    return from_level(cost_.plain, cost_.encrypted)
+
+
+def from_level(plain: float, encrypted: float) -> str:
+    """The same of CPU times in µs."""
     unit = "µs"
-    plain, encrypted = cost_.plain, cost_.encrypted
     if min(plain, encrypted) >= 1000:
         plain, encrypted, unit = plain / 1e3, encrypted / 1e3, "ms"
     return f"{number(plain)} → {number(encrypted)} {unit}"
@@ -139,9 +145,50 @@ def share(added: Part, us: float) -> str:
 
 def figures(found: AddedCost) -> tuple[str, str]:
     """`+6.02 µs` and its interval, for a table."""
-    added = found.added
-    sign = "+" if added.mean >= 0 else ""
-    return f"{sign}{time(added.mean, (added.high - added.low) / 2)}", span(added.low, added.high, added.mean)
+    return figure(part(found.added)), span(found.added.low, found.added.high, found.added.mean)
+
+
+def figure(of: Part) -> str:
+    """`+6.02 µs`, or `−0.31 µs`."""
+    return f"{'+' if of.value >= 0 else ''}{time(of.value, (of.high - of.low) / 2)}"
+
+
+def from_to(reference: Part, other: Part) -> str:
+    """`+3.68 → +5.52 µs`: two figures; a unit that both have is printed once."""
+    first, second = figure(reference), figure(other)
+    return f"{first.rpartition(' ')[0] if first.split()[-1] == second.split()[-1] else first} → {second}"
+
+
+def changed(difference_: Part) -> tuple[str, str]:
+    """`1.91 µs less` and `1.42–2.40`: a difference between two figures and its interval, for a table; `+0.3 µs` where it holds 0."""
+    low, value, high = difference_.low, difference_.value, difference_.high
+    if low <= 0 <= high:
+        return figure(difference_), span(low, high, value)
+    if value < 0:
+        return f"{time(-value, (high - low) / 2)} less", span(-high, -low, -value)
+    return f"{time(value, (high - low) / 2)} more", span(low, high, value)
+
+
+def difference(of: Part) -> str:
+    """`1.91 µs less (1.42–2.40)`, or that it can't be told from 0."""
+    change, interval = changed(of)
+    if of.low <= 0 <= of.high:
+        return f"no difference that these runs can tell from 0 ({change}, 95 % CI {interval})"
+    return f"{change} (95 % CI {interval})"
+
+
+def over(known: Sequence[AddedCost | None]) -> AddedCost | None:
+    """The mean of several runs or machines, each counting the same; None if one does not tell, or tells it of another process."""
+    costs = [each for each in known if each is not None]
+    if not costs or len(costs) < len(known) or len({each.key for each in costs}) > 1:
+        return None
+    levels_ = ([each.plain for each in costs], [each.encrypted for each in costs])
+    plain, encrypted = (sum(each) / len(each) for each in levels_)
+    added, ratio = (
+        added_together.mean([each.added for each in costs]),
+        added_together.mean_ratio([each.ratio for each in costs]),
+    )
+    return AddedCost(costs[0].key, costs[0].whose, added, plain, encrypted, ratio)
 
 
 def _rough(percent: float) -> str:

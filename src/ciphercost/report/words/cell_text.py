@@ -9,7 +9,7 @@ import msgspec
 
 from ciphercost.estimate.notation import interval, number, of_what, worded
 from ciphercost.model.result import Cell, Result
-from ciphercost.model.slices import Finding, Severity
+from ciphercost.model.slices import Finding, Proof, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
 from ciphercost.report.words.figure_text import (
@@ -338,3 +338,8 @@ def without_number(cell: Cell) -> str:
     """`failed: the disk is full`: why a cell has no number."""
     words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never reached a steady state"}
     return f"{words.get(cell.status, cell.status)}{f': {cell.reason}' if cell.reason else ''}".rstrip(".")
+
+
+def failed_proof(proof: Proof) -> str:
+    """`FAILED server witness, encrypted arm: ssl is off`."""
+    return f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}"

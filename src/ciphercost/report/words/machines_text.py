@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
-from ciphercost.model.machines import Between, CellOverMachines
+from ciphercost.model.machines import AddedOn, AddedOverMachines, Between, CellOverMachines
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.report.machines_types import Concluded
-from ciphercost.report.words import figure_text, verdict_text
+from ciphercost.report.words import added_text, figure_text, verdict_text
 
 ONE = "It covers one machine only; measure on two or more for an interval that covers others."
 QUICK = "Each machine ran one session (quick), so differences between machines include what a restart changes."
@@ -76,11 +76,31 @@ def lines(of: Concluded, cell: CellOverMachines, metric: str) -> Iterator[Line]:
         yield _line(metric, each.machine, models[each.machine], each.estimate)
     if len(over.types) > 1:
         for one in over.types:
-            count = len(one.machines)
-            name = f"{count} machines of this model" if count > 1 else f"one machine of this model: {one.machines[0]}"
-            yield _line(metric, name, one.cpu, one.estimate)
+            yield _line(metric, _of_model(one.machines), one.cpu, one.estimate)
     if len(over.machines) > 1:
         yield _line(metric, f"all {len(over.machines)} machines", "", over.overall)
+
+
+def added_rows(added: AddedOverMachines) -> Iterator[tuple[str, str, str, str, str]]:
+    """(name, `+6.02 µs`, its interval, `13 → 19 µs`, CPU): each machine, each CPU model beside others, and all machines together."""
+    for each in added.machines:
+        yield _added(each.machines[0], each)
+    for each in added.types if len(added.types) > 1 else []:
+        yield _added(_of_model(each.machines), each)
+    if len(added.machines) > 1:
+        yield _added(f"all {len(added.machines)} machines", added.overall)
+
+
+def _added(name: str, on: AddedOn) -> tuple[str, str, str, str, str]:
+    added = on.added
+    figure, interval = added_text.figure(added_text.part(added)), added_text.span(added.low, added.high, added.mean)
+    return name, figure, interval, added_text.from_level(on.plain, on.encrypted), on.cpu
+
+
+def _of_model(machines: Sequence[str]) -> str:
+    return (
+        f"{len(machines)} machines of this model" if len(machines) > 1 else f"one machine of this model: {machines[0]}"
+    )
 
 
 def _line(metric: str, name: str, cpu: str, estimate: Estimate) -> Line:

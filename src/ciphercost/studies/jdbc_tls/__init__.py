@@ -11,7 +11,6 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Mode, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.jdbc_tls import compare, loops, procedure, published, report, setups
@@ -62,7 +61,7 @@ class JdbcTls(Study):
             if call == EXECUTE:
                 cells.append(self.cell(engine, "tls", setups.without_queries(call)))
         mode: Mode = "full" if self.sessions > 1 else "quick"
-        return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
+        return Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False)
 
     def cell(self, engine: str, mechanism: str, setup: Setup) -> CellSpec:
         """One driver with one call, on one core, in both arms."""

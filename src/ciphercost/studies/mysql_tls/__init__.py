@@ -12,7 +12,6 @@ from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
-from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure, published
 
@@ -84,7 +83,7 @@ class MysqlTls(Study):
             CellSpec(engine, transit(engine), workload=f"{self.name}/{name}", clients=1, rows=self.table_rows)
             for name in self.operations
         ]
-        return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
+        return Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False)
 
     def procedure_cells(self, engine: str) -> list[CellSpec]:
         mechanism = transit(engine)

@@ -13,7 +13,6 @@ from ciphercost.model.result import Cell
 from ciphercost.model.spec import Arm, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
 from ciphercost.plan.conditions import bits_per_second, round_trip
-from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, figures, in_turn, table
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.pq_tls import compare, published, ways
@@ -70,7 +69,7 @@ class PqTls(Study):
             for way in ways.FACTORS
             if link.name != ways.FAST.name or file != ways.FILES[0]
         ]
-        return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
+        return Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False)
 
     def _cell(self, engine: str, link: ways.Link, way: str, workload: str, group: str) -> CellSpec:
         return CellSpec(

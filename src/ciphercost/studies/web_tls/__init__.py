@@ -14,7 +14,6 @@ from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
 from ciphercost.plan.matrix import with_controls
-from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.sheet import Report, Sheet
@@ -93,7 +92,7 @@ class WebTls(Study):
             for size in MANY_BYTES
             for clients in self.clients
         ]
-        return check(Spec(cells=[*one, *many], seed=seed, time=time, sessions=self.sessions, latency=False))
+        return Spec(cells=[*one, *many], seed=seed, time=time, sessions=self.sessions, latency=False)
 
     def procedure_cells(self, engine: str) -> list[CellSpec]:
         return [

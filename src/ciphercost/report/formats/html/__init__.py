@@ -17,11 +17,10 @@ from ciphercost.estimate import trace
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
-from ciphercost.report.formats.html import _all, _content, _machines, _trend
-from ciphercost.report.machines_types import Concluded
+from ciphercost.report.blocks import Document
+from ciphercost.report.formats.html import _all, _content, _document
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
-from ciphercost.report.trend_types import Trend
 from ciphercost.report.words import figure_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 
@@ -39,14 +38,9 @@ def render_all(outcomes: Sequence[Outcome], name: str, command: str = "", ended:
     return _rendered("all.html", page=_all.page(outcomes, name, command, ended))
 
 
-def render_trend(of: Trend) -> str:
-    """The page of a trend, with a plot of each cell."""
-    return _rendered("trend.html", page=_trend.page(of))
-
-
-def render_machines(of: Concluded) -> str:
-    """The page of a run over machines, with a plot of each cell."""
-    return _rendered("machines.html", page=_machines.page(of))
+def render_document(of: Document) -> str:
+    """The page of a document: of a trend, of a run over machines."""
+    return _rendered("document.html", page=_document.page(of))
 
 
 def write_all(page: str, output: Path) -> None:

@@ -9,6 +9,7 @@ from ciphercost.model.errors import kind
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 from ciphercost.report import document
+from ciphercost.report.blocks import Figures, Findings, Note, Topic, Warnings, notes, only, text_on
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
 from ciphercost.report.words import added_text, cell_text, figure_text, profile_text
@@ -17,9 +18,9 @@ FOLD = 2
 """Details are open by default up to this many cells."""
 
 
-LOAD: tuple[document.Topic, ...] = ("agents", "hop", "link", "log", "statements", "client")
+LOAD: tuple[Topic, ...] = ("agents", "hop", "link", "log", "statements", "client")
 """Notes on what made the load."""
-ELSEWHERE: tuple[document.Topic, ...] = ("verdict", "proof")
+ELSEWHERE: tuple[Topic, ...] = ("verdict", "proof")
 """Notes that have a place of their own."""
 MINOR = frozenset(
     figure_text.LABELS[key]
@@ -82,7 +83,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
     cell = result.cells[number]
     ok = bool(cell.overhead)
     blocks = document.of_cell(cell, result.cells)
-    tables = {each.of: each.rows for each in document.only(document.Figures, blocks)}
+    tables = {each.of: each.rows for each in only(Figures, blocks)}
     return Shown(
         anchor=f"cell-{number + 1}",
         name=label,
@@ -93,14 +94,14 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         ok=ok,
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
-        verdict=document.text(blocks, "verdict"),
+        verdict=text_on(blocks, "verdict"),
         figures=[each for each in tables.get("cost", []) if each[0] not in MINOR],
         minor=[each for each in tables.get("cost", []) if each[0] in MINOR],
         sizes=tables.get("stored", []),
-        notes=[str(each) for each in document.only(document.Note, blocks) if each.topic not in (*ELSEWHERE, *LOAD)],
+        notes=[str(each) for each in only(Note, blocks) if each.topic not in (*ELSEWHERE, *LOAD)],
         plots=[figure(each) for each in drawn if each.cell == number and not each.name.startswith("profile")],
         profile=list(_profile(cell, f"profile-cell-{number + 1}-", drawn)),
-        proof=document.text(blocks, "proof"),
+        proof=text_on(blocks, "proof"),
         proofs=[
             Item(
                 f"{each.arm} arm, {each.witness}",
@@ -111,14 +112,14 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         ],
         findings=[
             Item(found.severity, cell_text.left_open(found), "bad" * (found.severity == "high"))
-            for each in document.only(document.Findings, blocks)
+            for each in only(Findings, blocks)
             for found in each.found
         ],
         config_diff=[_differs(each) for each in cell.config_diff],
         facts=list(_facts(cell)),
         storage=Table(STORAGE, tables["storage"]) if "storage" in tables else None,
-        clients=[str(each) for each in document.notes(blocks, *LOAD)],
-        warnings=[text for each in document.only(document.Warnings, blocks) for text in each.texts],
+        clients=[str(each) for each in notes(blocks, *LOAD)],
+        warnings=[text for each in only(Warnings, blocks) for text in each.texts],
     )
 
 

@@ -1,0 +1,69 @@
+"""The content of the page of a document: of a trend, of a run over machines. Pure except for the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ciphercost.report.blocks import Block, Document, Figures, Items, Note, Plotted, Section
+from ciphercost.report.formats.html._content import Entry
+from ciphercost.report.formats.html._figure import Figure, figure
+from ciphercost.report.plots import Table
+
+
+class Shown(NamedTuple):
+    """One block as the template takes it."""
+
+    kind: str
+    """Its type: `Note`."""
+    block: Block
+    anchor: str = ""
+    text: str = ""
+    """A note, as a sentence."""
+    table: Table | None = None
+    plot: Figure | None = None
+    inner: Sequence[Shown] = ()
+    """The blocks of a section."""
+
+
+class Page(NamedTuple):
+    """Everything that the template shows."""
+
+    title: str
+    kind: str
+    warning: str
+    answer: str
+    blocks: list[Shown]
+    command: str
+    ended: str
+    contents: Sequence[Entry]
+
+
+def page(of: Document) -> Page:
+    """The page."""
+    blocks = [
+        each
+        for number, block in enumerate(of.blocks, 1)
+        for each in _shown([block], f"section-{number}")
+        if not (isinstance(block, Items) and block.summary)
+    ]
+    contents = [Entry(each.anchor, each.block.title) for each in blocks if isinstance(each.block, Section)]
+    contents += [Entry("h-again", "How to repeat it")] * bool(of.command)
+    return Page(of.title, of.kind, of.warning, of.answer, blocks, of.command, of.ended, contents)
+
+
+def _shown(blocks: Sequence[Block], anchor: str = "") -> Iterator[Shown]:
+    for each in blocks:
+        kind = type(each).__name__
+        match each:
+            case Note():
+                said = str(each)
+                yield Shown(kind, each, text=f"{said[0].upper()}{said[1:]}.")
+            case Figures():
+                yield Shown(kind, each, table=Table(each.head, each.rows))
+            case Plotted():
+                yield Shown(kind, each, plot=figure(each.draw()))
+            case Section():
+                yield Shown(kind, each, anchor, inner=list(_shown(each.blocks)))
+            case _:
+                yield Shown(kind, each)

@@ -1,0 +1,1 @@
+"""How blocks look: one file for each kind of output. Pure."""
