@@ -99,6 +99,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """At rest, with a known cipher: how files are encrypted, and how many bytes of them were, if the server counts. None: otherwise."""
     values: dict[str, Amount] = {}
     """In columns, per operation: `sealed`, `opened`, `searched`. Empty: unknown."""
+    statements: Amount = 0.0
+    """Statements, requests or commands of an operation. 0: unknown."""
     warnings: list[Warning_] = []
     findings: list[Finding] = []
     openings: list[Opening] = []
