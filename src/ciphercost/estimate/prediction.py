@@ -27,9 +27,9 @@ BEYOND = 2.0
 OFF = "a cell is {:.1f} standard errors off the fit, so {} do not explain all of the cost; the interval contains that"
 WIRE = ("bytes_per_operation", "connections", "round_trips")
 """Fields of a load that only the parts in transit use."""
-HOW_UNITS = "measure cells that read and write, or seal and open, such as `ciphercost run mysql:innodb-tde --matrix workload=insert,mixed-crud --cache small`"
+HOW_UNITS = "at rest measure `ciphercost run ENGINE:MECHANISM --matrix workload=point-select,insert --cache small`, in columns --split"
 MORE_MIXES = (
-    "measure workloads with other mixes beside them, such as --matrix workload=insert,point-select --cache small"
+    "measure workloads with other mixes beside them, such as --matrix workload=point-select,insert --cache small"
 )
 HOW = "measure the parts with `ciphercost quick`, or `ciphercost run ENGINE:tls --split`"
 
@@ -120,8 +120,12 @@ def _beside(
     named = dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in others)
     if (left := ", ".join(each for each in named if each not in missing)) and not asked:
         # At rest and in columns the costs are known, but not how much of such work this server does.
-        costed = {f"{each.engine} {each.mechanism}": unit_prediction.asks(each.unit) for each in result.costs}
-        options = dict.fromkeys(option for each in named for option in costed.get(each, ()))
+        options = dict.fromkeys(
+            option
+            for each in result.costs
+            if f"{each.engine} {each.mechanism}" in named
+            for option in unit_prediction.asks(each.unit)
+        )
         why = (
             f"; give {' and '.join(options)}"
             if options
