@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.model.result import Cell, Part, Result
+from ciphercost.estimate import unit_prediction
+from ciphercost.model.result import Cell, Part, Result, UnitCost
 from ciphercost.report import disturbed
-from ciphercost.report.words import added_sentences, added_text, cell_text, verdict_text
+from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
 
 LIMITING = (
     "paced",
@@ -40,12 +41,12 @@ class FirstScreen(NamedTuple):
     answer: list[str]
     """The first is the answer; for several mechanisms each has its own."""
     elsewhere: str
-    """What the same addition means for operations of other lengths; empty where that is unknown."""
+    """Whether it is worth worrying about: what the same addition means for operations of other lengths. Empty where that is unknown."""
     behind: int
     """After how many of the answers it stands: behind that of the parts, or behind all."""
     protects: list[str]
     basis: str
-    """Sessions, blocks and proofs behind the answer."""
+    """Whether it can be trusted: what was proven, and what the intervals contain."""
     limits: list[str]
     further: str
     """The command that answers the reader's next question, or empty."""
@@ -67,16 +68,24 @@ def of(result: Result) -> FirstScreen:
         disturbed=disturbed.warning(result.cells),
         answer=answer,
         behind=next(leads, len(answer)),
-        elsewhere="" if added is None else added_sentences.elsewhere(added),
+        elsewhere=added_sentences.by_the_second(result.costs) if added is None else added_sentences.elsewhere(added),
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
         limits=list(limits(result.cells)),
-        further="" if added is None else PREDICT,
+        further=PREDICT if added is not None else predict_units(result.costs),
     )
 
 
+def predict_units(costs: Sequence[UnitCost]) -> str:
+    """The command that turns costs of pages or values into those of the reader's server; empty: the run has none."""
+    for each in costs:
+        if unit_cost_text.sure(each) and (options := unit_prediction.asks(each.unit)):
+            return f"{PREDICT} {options[0]} 100/s"
+    return ""
+
+
 def carried(result: Result) -> Part | None:
-    """What encryption in transit adds to each operation, µs, whatever the operation costs; None: unknown, or not above 0.
+    """What encryption in transit adds to each operation, µs, whatever the operation costs; None: unknown, or surely below 0.
 
     At rest and in columns it depends on the pages and values that an operation handles, so it does not carry over to other operations.
     """
@@ -86,7 +95,7 @@ def carried(result: Result) -> Part | None:
         if each.end == "server" and added_sentences.carry_over(each):
             return each.request_us
     own = [found for cell in result.cells if cell.layer == "transit" and (found := added_text.of(cell))]
-    return added_text.part(own[0].added) if len(own) == 1 and own[0].added.low > 0 else None
+    return added_text.part(own[0].added) if len(own) == 1 and own[0].added.high > 0 else None
 
 
 def protects(cells: Sequence[Cell]) -> Iterator[str]:
@@ -101,25 +110,28 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def basis(cells: Sequence[Cell]) -> str:
-    """The sessions, blocks and proofs behind the answer, in one line."""
+    """Whether the answer can be trusted: what was proven, what the intervals contain, and whether a warning changes it."""
     known = [cell for cell in cells if cell.overhead]
     if not known:
         return ""
     if any(cell.imported for cell in known):
-        return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
-    sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
-    quick = any(cell.mode == "quick" for cell in known)
-    count = "one start" if quick and sessions == 1 else f"{sessions} session{'s' * (sessions != 1)}"
-    counted = f"{count}, {blocks:,} blocks"
+        return f"Trust: {cell_text.imported_basis(known)}. Neither arm was proven, and the runs are not paired."
     if any(cell.status == "unproven" for cell in known):
-        proven = "NOT PROVEN"
+        proven = "none. NOT PROVEN that encryption was on in one arm and off in the other"
     elif all(cell.layer == "control" for cell in known):
-        proven = "controls: neither arm is encrypted"
+        proven = "these are controls, so neither arm is encrypted"
     else:
-        proven = "proven: on in one arm, off in the other"
-    warnings = sum(len(cell.warnings) for cell in cells)
-    more = f"; {warnings} warning{'s' * (warnings != 1)} below" if warnings else ""
-    return f"{proven[0].upper()}{proven[1:]}; {counted}{more}."
+        proven = "proven on in one arm, off in the other"
+    sessions = max(cell.sessions for cell in known)
+    if any(cell.mode == "quick" for cell in known) and sessions == 1:
+        covered = "A restart may change the figures."
+    else:
+        covered = f"The intervals cover {sessions} starts of the server."
+    count = sum(len(cell.warnings) for cell in cells)
+    if not count or next(limits(cells), ""):
+        return f"Trust: {proven}. {covered}"
+    one = "1 warning below is on a single figure" if count == 1 else f"{count} warnings below are on single figures"
+    return f"Trust: {proven}. {covered} {one}."
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[str]:

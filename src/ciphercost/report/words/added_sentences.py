@@ -15,6 +15,11 @@ LISTED = 3
 EXAMPLES = (100.0, 1_000.0, 10_000.0)
 """CPU times of an operation, µs, for which a reader sees what the same addition means."""
 
+MATTERS = 1
+"""Per cent of an operation's CPU time from which an addition is called worth worrying about."""
+SECOND = 1000
+"""Units a second that stand for a busy server."""
+
 ASIDE = re.compile(r" \([^)]*\)")
 """What a label explains in parentheses; the table has it."""
 
@@ -57,9 +62,27 @@ def by_parts(parts: Parts) -> str:
 
 
 def elsewhere(added: Part) -> str:
-    """`An operation of 100 µs takes 6 % more CPU, one of 1 ms 0.6 %, of 10 ms 0.06 %.`"""
-    short, usual, long = (added_text.share(added, us) for us in EXAMPLES)
-    return f"An operation of 100 µs takes {short} more CPU, one of 1 ms {usual}, of 10 ms {long}."
+    """Whether it is worth worrying about: `It matters where an operation takes less than 600 µs of CPU: there it is more than 1 %. …`"""
+    bound = added_text.rough_time(100 / MATTERS * (added.value if added.low > 0 else added.high))
+    short, _, long = (added_text.share(added, us) for us in EXAMPLES)
+    if added.low <= 0:
+        return f"It hardly matters where an operation takes more than {bound} of CPU: there it is less than {MATTERS} %."
+    return (
+        f"It matters where an operation takes less than {bound} of CPU: there it is more than {MATTERS} %. One of 100 µs takes {short} more, "
+        f"one of 10 ms {long}."
+    )
+
+
+def by_the_second(costs: Sequence[UnitCost]) -> str:
+    """`1,000 pages read a second take 1.2 % of a core; pages that stay in the cache cost nothing.` Empty: no unit surely costs anything."""
+    for each in costs:
+        if each.unit == "opening" or each.measure != "cpu" or not unit_cost_text.sure(each):
+            continue
+        share = 100 * SECOND * each.us.value / 1e6
+        busy = f"{share / 100:.1f} cores" if share >= 100 else f"{float(f'{share:.2g}'):g} % of a core"
+        of_pages = "; pages that stay in the cache cost nothing" if each.unit.startswith("page") else ""
+        return f"It matters by the second: {SECOND:,} {unit_cost_text.many(each)} a second take {busy}{of_pages}."
+    return ""
 
 
 def _piece(part: Part, known: str = "", *, whose: str = "") -> str:
