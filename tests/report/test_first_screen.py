@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import results
 from ciphercost.estimate import plausible
-from ciphercost.model.result import Added, Cell, Part, Parts, Result, Warning_
+from ciphercost.model.result import Added, Cell, Part, Parts, Result, Unit, UnitCost, Warning_
 from ciphercost.report import first_screen, formats
 from ciphercost.report.formats import html, terminal
 from ciphercost.report.plots import Subject, elsewhere
@@ -137,12 +137,64 @@ def test_an_interval_has_the_unit_and_the_digits_of_its_figure(value: float, hal
 # ── the screen ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_added_is_put_against_operations_of_other_lengths() -> None:
+def test_the_screen_says_from_which_length_on_it_is_worth_worrying_about() -> None:
     screen = first_screen.of(results.result(cell(5.0, 0.2)))
-    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["5", "0.5", "0.05"]
+    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["1", "5", "0.05"]
+    assert "less than 500 µs of CPU" in screen.elsewhere
+    assert first_screen.of(split(request=2.0)).elsewhere.startswith(
+        "It matters where an operation takes less than 200 µs"
+    )
+    unseen = first_screen.of(results.result(cell(0.1, 0.4))).elsewhere
+    assert unseen.startswith("It hardly matters where an operation takes more than 50 µs of CPU"), (
+        "the upper end counts"
+    )
+    assert first_screen.of(results.result(cell(-5.0, 0.4))).elsewhere == "", "encryption does not save time"
     assert first_screen.of(results.result(embedded())).elsewhere == "", "at rest it depends on the pages"
-    assert first_screen.of(results.result(cell(0.1, 0.4))).elsewhere == ""
-    assert first_screen.of(split(request=2.0)).elsewhere.count("%") == 3
+
+
+@given(st.floats(0.01, 1e6))
+def test_the_length_is_that_at_which_the_addition_is_one_per_cent(us: float) -> None:
+    said = re.search(
+        r"less than ([\d.e+]+) (µs|ms|s) of CPU", first_screen.of(results.result(cell(us, us / 9))).elsewhere
+    )
+    assert said is not None
+    assert float(said[1]) * {"µs": 1.0, "ms": 1e3, "s": 1e6}[said[2]] == pytest.approx(100 * us, rel=0.051)
+
+
+@pytest.mark.parametrize(
+    ("unit", "us", "words"),
+    [
+        (
+            "page read",
+            12.4,
+            "1,000 pages read a second take 1.2 % of a core; pages that stay in the cache cost nothing",
+        ),
+        ("value opened", 2.0, "1,000 values opened a second take 0.2 % of a core."),
+        ("value searched", 1500.0, "1,000 searches of 2,000 rows a second take 1.5 cores."),
+    ],
+)
+def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, words: str) -> None:
+    cost = UnitCost("sqlite", "sqlcipher", "process", unit, Part(us, us * 0.9, us * 1.1), [0], rows=2000)
+    screen = first_screen.of(results.result(embedded(), costs=[cost]))
+    assert words in screen.elsewhere
+    assert screen.further.startswith("ciphercost predict latest --rate 2000/s --cpu 1ms --")
+    unsure = msgspec.structs.replace(cost, us=Part(us, -us, 3 * us))
+    assert first_screen.of(results.result(embedded(), costs=[unsure])).elsewhere == ""
+
+
+def test_the_trust_line_says_what_was_proven_what_the_intervals_hold_and_what_limits_them() -> None:
+    def trust(**more: Any) -> str:
+        return first_screen.of(results.result(cell(**more))).basis
+
+    late, paced = Warning_("late", "1 %"), Warning_("paced", "bbr paces both arms; use cubic")
+    proven = "Trust: proven on in one arm, off in the other. "
+    assert trust(mode="quick", sessions=1, warnings=[]) == f"{proven}A restart may change the figures."
+    assert trust(sessions=8, warnings=[]) == f"{proven}The intervals cover 8 starts of the server."
+    assert trust(sessions=8, warnings=[late]).endswith("1 warning below is on a single figure.")
+    assert trust(sessions=8, warnings=[late, late]).endswith("2 warnings below are on single figures.")
+    assert "warning" not in trust(warnings=[late, paced]), "the one that limits it stands on the screen"
+    assert "NOT PROVEN" in trust(status="unproven")
+    assert "neither arm is encrypted" in trust(layer="control")
 
 
 @pytest.mark.parametrize("name", ["terminal", "md", "html"])

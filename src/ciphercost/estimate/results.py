@@ -327,6 +327,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         protects=registered(known).protects,
         place=registered(known).place,
         mechanism_factors=registered(known).factors,
+        fixed_factors=registered(known).fixed,
     )
 
 

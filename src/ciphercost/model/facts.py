@@ -47,6 +47,8 @@ class Registered(msgspec.Struct, frozen=True):
     """What reports call the server instead of the engine's name: the host of a web site. Empty: the engine's name."""
     headers: list[str] = []
     """Names of headers that the user adds to requests. Their values are in no record."""
+    fixed: list[str] = []
+    """Factors without a choice: others are refused on this server, or they follow from others."""
 
 
 UNREGISTERED = Registered(False, 0, "", "", [], [])

@@ -401,6 +401,8 @@ class Cell(msgspec.Struct, frozen=True):
     """What the mechanism protects. Empty: unknown."""
     mechanism_factors: list[str] = []
     """Those of `factors` that belong to the mechanism; the others belong to the workload or client."""
+    fixed_factors: list[str] = []
+    """Those of `factors` without a choice: this server refuses any other value, or they follow from others. Empty also in older records."""
     imported: Imported | None = None
     """Source of the figures, for a cell of `ciphercost import`. Its status is unproven, although it may have numbers."""
     money: Money | None = None

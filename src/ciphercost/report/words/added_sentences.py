@@ -66,7 +66,9 @@ def elsewhere(added: Part) -> str:
     bound = added_text.rough_time(100 / MATTERS * (added.value if added.low > 0 else added.high))
     short, _, long = (added_text.share(added, us) for us in EXAMPLES)
     if added.low <= 0:
-        return f"It hardly matters where an operation takes more than {bound} of CPU: there it is less than {MATTERS} %."
+        return (
+            f"It hardly matters where an operation takes more than {bound} of CPU: there it is less than {MATTERS} %."
+        )
     return (
         f"It matters where an operation takes less than {bound} of CPU: there it is more than {MATTERS} %. One of 100 µs takes {short} more, "
         f"one of 10 ms {long}."
