@@ -177,9 +177,34 @@ def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, w
     cost = UnitCost("sqlite", "sqlcipher", "process", unit, Part(us, us * 0.9, us * 1.1), [0], rows=2000)
     screen = first_screen.of(results.result(embedded(), costs=[cost]))
     assert words in screen.elsewhere
-    assert screen.further.startswith("ciphercost predict latest --rate 2000/s --cpu 1ms --")
+    assert screen.further is not None
+    assert screen.further.command.startswith("ciphercost predict latest --rate 2000/s --cpu 1ms --")
     unsure = msgspec.structs.replace(cost, us=Part(us, -us, 3 * us))
     assert first_screen.of(results.result(embedded(), costs=[unsure])).elsewhere == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        (results.result(cell()), "ciphercost predict latest --rate 2000/s --cpu 1ms"),
+        (results.result(cell(), cell(50.0, workload="bulk-read")), "ciphercost run postgresql:tls --split"),
+        (results.result(embedded()), "ciphercost run sqlite:sqlcipher --sql FILE"),
+        (results.result(results.failed()), None),
+        (results.result(cell(layer="control", mechanism="none")), None),
+    ],
+    ids=["one", "two operations", "at rest without counts", "failed", "control"],
+)
+def test_the_screen_ends_with_what_to_do_next(made: Result, command: str | None) -> None:
+    found = first_screen.of(made).further
+    assert (found and found.command) == command
+
+
+def test_what_many_mechanisms_protect_is_looked_up_below() -> None:
+    cells = [cell(mechanism=name, protects=f"against {name}") for name in ("tls", "ssh", "ipsec")]
+    assert first_screen.of(results.result(*cells)).protects == [
+        "What each of the 3 mechanisms protects is in a table below."
+    ]
+    assert len(first_screen.of(results.result(*cells[:2])).protects) == 1
 
 
 def test_the_trust_line_says_what_was_proven_what_the_intervals_hold_and_what_limits_them() -> None:

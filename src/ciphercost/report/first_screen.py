@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.estimate import unit_prediction
-from ciphercost.model.result import Cell, Part, Result, UnitCost
+from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
 
@@ -33,6 +33,17 @@ PREDICT = "ciphercost predict latest --rate 2000/s --cpu 1ms"
 MOST_PROTECTIONS = 2
 
 
+class Further(NamedTuple):
+    """A command, and what it is for: `with your figures`."""
+
+    words: str
+    command: str
+
+    @property
+    def line(self) -> str:
+        return f"Next, {self.words}: {self.command}"
+
+
 class FirstScreen(NamedTuple):
     """Sentences, in reading order."""
 
@@ -48,8 +59,8 @@ class FirstScreen(NamedTuple):
     basis: str
     """Whether it can be trusted: what was proven, and what the intervals contain."""
     limits: list[str]
-    further: str
-    """The command that answers the reader's next question, or empty."""
+    further: Further | None
+    """What answers the reader's next question."""
 
 
 def in_order(screen: FirstScreen) -> list[str]:
@@ -72,16 +83,24 @@ def of(result: Result) -> FirstScreen:
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
         limits=list(limits(result.cells)),
-        further=PREDICT if added is not None else predict_units(result.costs),
+        further=Further("with your figures", PREDICT) if added is not None else further(result),
     )
 
 
-def predict_units(costs: Sequence[UnitCost]) -> str:
-    """The command that turns costs of pages or values into those of the reader's server; empty: the run has none."""
-    for each in costs:
+def further(result: Result) -> Further | None:
+    """What to do next where no addition carries over to every operation; None: nothing was measured."""
+    for each in result.costs:
         if unit_cost_text.sure(each) and (options := unit_prediction.asks(each.unit)):
-            return f"{PREDICT} {options[0]} 100/s"
-    return ""
+            return Further("with your figures", f"{PREDICT} {options[0]} 100/s")
+    for cell in result.cells:
+        if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
+            target = f"ciphercost run {cell.engine}:{cell.mechanism}"
+            if cell.engine == "url":
+                return None
+            if cell.layer == "transit":
+                return Further("what carries over to your server", f"{target} --split")
+            return Further("with your own statements", f"{target} --sql FILE")
+    return None
 
 
 def carried(result: Result) -> Part | None:
@@ -107,6 +126,8 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
     if 1 <= len(said) <= MOST_PROTECTIONS:
         texts = said.items() if len(said) == 1 else [(name, text.partition(";")[0]) for name, text in said.items()]
         yield f"{'; '.join(f'{mechanism} protects {text}' for mechanism, text in texts)}."
+    elif said:
+        yield f"What each of the {len(said)} mechanisms protects is in a table below."
 
 
 def basis(cells: Sequence[Cell]) -> str:

@@ -94,7 +94,7 @@ def first(screen: first_screen.FirstScreen) -> Iterator[str]:
     for text in screen.limits:
         yield from wrap(f"! limited: {text}", "", "  ")
     if screen.further:
-        yield from wrap(f"Next, with your figures: {screen.further}")
+        yield from wrap(screen.further.line)
     yield RULE
 
 
