@@ -85,6 +85,20 @@ def test_parts_that_do_not_explain_the_cells_do_not_lead(off: Result) -> None:
     assert "point-select" in said
 
 
+def test_parts_do_not_lead_where_a_light_operation_beside_them_costs_something_else() -> None:
+    """A transaction of many statements, recorded by an older version, looks like one request in the fit."""
+    made = split(request=57.9)
+    other = cell(2.6, 0.2, workload="search")
+    against = msgspec.structs.replace(made, cells=[*made.cells, other])
+    assert "each byte" not in verdict_text.sentences(against)[0]
+    assert first_screen.carried(against) is None
+    agreeing = msgspec.structs.replace(made, cells=[*made.cells, cell(50.0, 5.0, workload="search")])
+    assert "each byte" in verdict_text.sentences(agreeing)[0]
+    several = msgspec.structs.replace(made, cells=[*made.cells, cell(410.0, 20.0, workload="tpcb", statements=7.0)])
+    assert "each byte" in verdict_text.sentences(several)[0], "seven requests cost seven times as much"
+    assert "tpcb" not in [mark.name for mark in elsewhere.marks(several)]
+
+
 @pytest.mark.parametrize(
     "made",
     [

@@ -111,7 +111,7 @@ def carried(result: Result) -> Part | None:
     if len({(cell.engine, cell.mechanism) for cell in result.cells if cell.layer == "transit"}) != 1:
         return None
     for each in result.parts:
-        if each.end == "server" and added_sentences.carry_over(each):
+        if each.end == "server" and added_sentences.carry_over(each, result.cells):
             return each.request_us
     own = [found for cell in result.cells if cell.layer == "transit" and (found := added_text.of(cell))]
     return added_text.part(own[0].added) if len(own) == 1 and own[0].added.high > 0 else None

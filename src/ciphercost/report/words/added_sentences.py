@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate.least_squares import DOUBTFUL
+from ciphercost.estimate.parts import round_trips, together
 from ciphercost.model.result import Cell, Part, Parts, UnitCost
 from ciphercost.report.words import added_text, unit_cost_text
 from ciphercost.report.words.added_text import AddedCost
@@ -20,6 +22,9 @@ MATTERS = 1
 SECOND = 1000
 """Units a second that stand for a busy server."""
 
+LIGHT_BYTES = 4_000
+LIGHT_CONNECTS = 0.01
+"""Bytes on the wire and new connections per operation up to which its cost is hardly theirs."""
 ASIDE = re.compile(r" \([^)]*\)")
 """What a label explains in parentheses; the table has it."""
 
@@ -40,18 +45,42 @@ def of(who: str, cells: Sequence[Named], parts: Parts | None, costs: Sequence[Un
             yield f"It {by_units}."
     elif by_units := unit_cost_text.headline(costs):
         yield f"{who} {by_units}."
-    elif parts is not None and carry_over(parts):
+    elif parts is not None and carry_over(parts, [cell for cell, _ in cells]):
         yield f"{who} {by_parts(parts)}."
     else:
         yield f"{who} adds {_listed(known)}."
 
 
-def carry_over(parts: Parts) -> bool:
-    """Whether the three parts explain the cost of the cells well enough to lead with: none is below 0, and at most one may be 0."""
+def carry_over(parts: Parts, cells: Sequence[Cell]) -> bool:
+    """Whether the three parts explain the cost well enough to lead with: none is below 0, at most one may be 0, and no cell of the same
+    server and mechanism with few bytes, fitted or not, is far off them.
+    """
     three = (parts.request_us, parts.byte_ns, parts.handshake_us)
     return (
-        parts.worst <= DOUBTFUL and all(each.value > 0 for each in three) and sum(each.low <= 0 for each in three) <= 1
+        parts.worst <= DOUBTFUL
+        and all(each.value > 0 for each in three)
+        and sum(each.low <= 0 for each in three) <= 1
+        and all(_as_predicted(parts, cell) for cell in cells)
     )
+
+
+def light(cell: Cell) -> bool:
+    """Whether what is added to its operations is next to nothing but that of requests: few bytes, on connections that stay open."""
+    arm = cell.arms.get("plain", {})
+    few = arm.get("connects", 0) <= LIGHT_CONNECTS * arm.get("operations", 0)
+    return few and arm.get("wire_bytes_per_op", 0) <= LIGHT_BYTES
+
+
+def _as_predicted(parts: Parts, cell: Cell) -> bool:
+    """Whether the parts say of a light cell what was measured."""
+    if cell.layer != "transit" or (cell.engine, cell.mechanism) != (parts.engine, parts.mechanism) or not light(cell):
+        return True
+    added = cell.added.get("server_cpu")
+    if added is None or added.low <= 0:
+        return True
+    said = together(parts, 0.0, round_trips(cell), cell.arms["plain"].get("wire_bytes_per_op", 0) / 1e3)
+    half = math.hypot((said.high - said.low) / 2, (added.high - added.low) / 2)
+    return abs(added.mean - said.value) <= half
 
 
 def by_parts(parts: Parts) -> str:
