@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
@@ -15,6 +16,7 @@ import results
 from ciphercost.book import answers, axes, pages
 from ciphercost.book.check import Checked
 from ciphercost.book.rows import ASKED_FIRST, Figure, Row, rows
+from ciphercost.commands import cli
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Added, Cell
 from ciphercost.model.slices import Proof
@@ -73,6 +75,26 @@ MANY = [
     cell("postgresql", "pgcrypto-cbc-256", layer="column", plain=2_000, added=2_000, workload="hospital"),
     cell("nginx", "none", layer="control"),
 ]
+
+
+def test_each_answer_says_what_it_protects_and_what_to_do_next() -> None:
+    found = answers.of(rows([record(MANY)]))
+    assert {each.layer for each in found} == {"transit", "rest", "column"}
+    for each in found:
+        assert each.lead.protects is not None
+        words, commands = each.further
+        assert words.startswith("measure ")
+        for command in commands:
+            name = command.split()[1]
+            options = {option for param in commands_of(name) for option in param.opts}
+            assert {word for word in command.split() if word.startswith("--")} <= options
+        assert f"{each.engine}:{each.mechanism}" in commands[0]
+
+
+def commands_of(name: str) -> list[click.Parameter]:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return command.params
 
 
 # ── what is carried over

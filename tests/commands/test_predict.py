@@ -40,6 +40,8 @@ def test_it_answers_in_words_and_as_data(record: str) -> None:
         "bytes_per_operation": None,
         "connections": 0.0,
         "cores": 4.0,
+        "round_trips": 1.0,
+        "units": {},
     }
     assert made["utilisation"] == pytest.approx(0.15)
     added = made["added_us"]
@@ -58,6 +60,19 @@ def test_it_answers_in_words_and_as_data(record: str) -> None:
         ((*LOAD, "--cores", "nan"), "--cores nan: must be above 0"),
         ((*LOAD, "--response", "4XB"), "--response: '4XB' is not a length; write e.g. 800B"),
         ((*LOAD, "--response", "4KB"), "--response: run .* did not measure what a byte and a connection cost"),
+        ((*LOAD, "--round-trips", "7"), "--round-trips: run .* did not measure what a byte and a connection cost"),
+        ((*LOAD, "--round-trips", "0"), "--round-trips 0: must be above 0"),
+        ((*LOAD, "--pages-read", "9"), "--pages-read: '9' is not a rate; write e.g. 2000/s"),
+        (
+            (*LOAD, "--pages-read", "9/s"),
+            "--pages-read: run .* did not measure what a page read costs; at rest measure",
+        ),
+        (
+            (*LOAD, "--sealed", "9/s"),
+            "--sealed: run .* did not measure what a value sealed costs; .* in columns --split",
+        ),
+        ((*LOAD, "--log", "2MB"), "--log: '2MB' is not bytes per second; write e.g. 2MB/s"),
+        ((*LOAD, "--log", "many/s"), "--log: 'many' is not a length; write e.g. 800B"),
         ((*LOAD, "--price", "4"), "--price: '4' is not a price"),
         ((*LOAD, "--format", "pdf"), "unknown format 'pdf': terminal or json"),
         (("--rate", "10000/s", "--cpu", "2ms", "--cores", "2"), "keeps 20 cores busy, and --cores is 2"),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.estimate import parts, prediction
+from ciphercost.estimate import model_error, parts, prediction, unit_costs
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import Load, Prediction
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import prediction_text
-from test_parts import cells
+from test_parts import cell, cells
+from test_unit_costs import cell as unit_cell
+from test_unit_costs import column
 
 TRUTH = (900.0, 4.0, 0.4)
 """Handshake and request, µs; byte, ns."""
@@ -138,6 +142,154 @@ def test_parts_that_explain_too_little_are_said() -> None:
         bent[2], added={**bent[2].added, "server_cpu": msgspec.structs.replace(bent[2].added["server_cpu"], mean=40.0)}
     )
     assert "standard errors off the fit" in " ".join(one(result(bent)).notes)
+
+
+# ── the model's error ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("count", [3, 4, 5])
+@pytest.mark.parametrize("off", [0.0, 0.1, 0.2])
+def test_operations_that_lie_off_the_sum_of_their_causes_are_covered(count: int, off: float) -> None:
+    """Fitted and predicted operations alike, up to the usual error; with 3 cells nothing in the run shows it."""
+    load, held, widths = Load(9000.0, 20.0, 5000.0, 0.0), [], []
+    for seed in range(150):
+        random = np.random.default_rng([7, seed])
+        drawn = cells(*TRUTH, share=0.02, seed=seed)
+        drawn = [drawn[0], drawn[1], drawn[-1], *drawn[2:-1]][:count]
+        bent = [
+            msgspec.structs.replace(
+                each,
+                added={
+                    key: msgspec.structs.replace(one, mean=one.mean * (1 + random.normal(0, off)))
+                    for key, one in each.added.items()
+                },
+            )
+            for each in drawn
+        ]
+        found = one(result(bent), load).added_us
+        truth = added(load) * (1 + random.normal(0, off))
+        held.append(found.low <= truth <= found.high)
+        widths.append((found.high - found.low) / 2 / found.value)
+    print(f"\n{count} cells, off {off:.0%}: {np.mean(held):.1%}, half-width {np.median(widths):.0%}", end="")
+    assert np.mean(held) >= 0.9
+    assert np.median(widths) < (0.55 if off < 0.2 else 0.7), "or it would answer nothing"
+
+
+def test_the_interval_says_what_makes_it_wide() -> None:
+    made = one(exact())
+    assert made.model_error == pytest.approx(model_error.USUAL * math.sqrt(5 / 7), rel=1e-3), (
+        "two cells to spare show none"
+    )
+    assert f"by {100 * made.model_error:.0f} % (standard deviation)" in " ".join(prediction_text.page([made]).split())
+
+
+# ── round trips ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_statement_of_a_transaction_pays_for_its_own_round_trip() -> None:
+    single, seven = (one(exact(), msgspec.structs.replace(LOAD, round_trips=trips)) for trips in (1.0, 7.0))
+    assert seven.added_us.value - single.added_us.value == pytest.approx(6 * TRUTH[1], rel=1e-3)
+    assert "for its 7 round trips" in " ".join(prediction_text.page([seven]).split())
+
+
+def test_a_fitted_cell_counts_its_own_statements() -> None:
+    """Else a transaction among the cells would make a request as dear as the transaction."""
+    made = cells(*TRUTH, share=1e-9)
+    extra = cell(0.0, 500.0, 7 * TRUTH[1] + TRUTH[2] * 0.5, 1e-6)
+    sent = [
+        msgspec.structs.replace(extra, statements=7.0),
+        msgspec.structs.replace(extra, traffic={"plain": {"round_trips": 7.0}}),
+    ]
+    for each in sent:
+        (found, _) = parts.split([*made, each])
+        assert found.request_us.value == pytest.approx(TRUTH[1], rel=1e-2)
+        assert found.worst < 1
+
+
+# ── pages and values ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+READ, WRITTEN, OF_LOG = 10.0, 20.0, 0.5
+"""µs for a page read, a page written and a kilobyte of log."""
+
+
+def at_rest(*, log: bool = True) -> Result:
+    mixes = [(1.0, 0.0, 0.0), (0.1, 1.0, 3.0), (2.0, 1.0, 8.0), (0.5, 0.1, 0.2)]
+    of = [unit_cell(r * READ + w * WRITTEN + k * OF_LOG * log, 1e-6, r, w, k if log else None) for r, w, k in mixes]
+    return Result(format=1, id="r", started="", tool={}, machine={}, seed=1, cells=of, costs=unit_costs.split(of))
+
+
+@given(st.floats(0, 2000), st.floats(0, 2000), st.floats(0, 5000))
+def test_at_rest_a_prediction_is_what_pages_and_log_add(read: float, written: float, log: float) -> None:
+    load = Load(1000.0, 300.0, units={"page read": read, "page written": written, "kilobyte of log": log})
+    found = one(at_rest(), load)
+    truth = (read * READ + written * WRITTEN + log * OF_LOG) / 1000.0
+    assert found.basis == "units"
+    assert found.added_us.value == pytest.approx(truth, rel=0.02, abs=1e-6)
+    assert sum(found.units_us.values()) == pytest.approx(found.added_us.value, abs=1e-9)
+    assert found.added_us.low <= found.added_us.value <= found.added_us.high
+    assert found.added_us.high - found.added_us.low <= 2 * found.added_us.value + 1e-6
+
+
+def test_at_rest_log_that_was_not_given_is_taken_as_measured_and_said() -> None:
+    found = one(at_rest(), Load(1000.0, 300.0, units={"page written": 100.0}))
+    kilobytes = 100.0 * (3.0 + 8.0 + 0.2) / 2.1
+    assert found.added_us.value == pytest.approx((100 * WRITTEN + kilobytes * OF_LOG) / 1000, rel=0.02)
+    text = " ".join(prediction_text.page([found]).split())
+    assert "KB of log a second is taken, as the measured workloads write with so many pages; --log changes that" in text
+    assert "for pages written" in text
+
+
+def test_pages_and_log_that_were_fitted_together_are_predicted_together() -> None:
+    of = at_rest(log=False)
+    whole = unit_costs.split(of.cells[1:2])
+    assert [each.unit for each in whole] == ["page"]
+    found = one(
+        msgspec.structs.replace(of, costs=whole), Load(1000.0, 300.0, units={"page read": 50.0, "page written": 60.0})
+    )
+    assert found.added_us.value == pytest.approx(110 * whole[0].us.value / 1000)
+
+
+def test_a_unit_that_the_cells_do_not_tell_is_refused_if_given_and_named_if_read() -> None:
+    reads = [each for each in at_rest(log=False).cells if each.enciphered is not None][:1]
+    of = Result(format=1, id="r", started="", tool={}, machine={}, seed=1, cells=reads, costs=unit_costs.split(reads))
+    load = Load(1000.0, 300.0, units={"page read": 10.0, "page written": 10.0})
+    with pytest.raises(
+        UsageError,
+        match=r"the cells of mariadb mariadb-tde in run r do not tell what a page written costs; .* leave --pages-written out",
+    ):
+        prediction.predict(of, load)
+    (found,) = prediction.predict(of, load, read={"page read", "page written"})
+    assert "left out, as run r did not measure their cost: 10 a second of: page written" in found.notes
+
+
+def test_in_columns_a_prediction_is_what_values_add() -> None:
+    mixes = [(1.0, 0.0, 0.0), (0.0, 4.0, 0.0), (0.0, 0.0, 1.0)]
+    of = [column(s * 3 + o * 2 + q * 900, 1e-6, sealed=s, opened=o, searched=q) for s, o, q in mixes]
+    of = [msgspec.structs.replace(each, rows=2000) for each in of]
+    made = Result(format=1, id="r", started="", tool={}, machine={}, seed=1, cells=of, costs=unit_costs.split(of))
+    found = one(made, Load(1000.0, 300.0, units={"value opened": 5000.0, "value searched": 10.0}))
+    assert found.added_us.value == pytest.approx((5000 * 2 + 10 * 900) / 1000, rel=1e-2)
+    text = " ".join(prediction_text.page([found]).split())
+    assert "for searches" in text
+    assert "a table of 2,000 rows" in text
+
+
+def test_a_run_of_both_layers_predicts_what_was_asked() -> None:
+    """As `quick`: PostgreSQL in transit, SQLite at rest."""
+    wire, rest = exact(), at_rest()
+    both = msgspec.structs.replace(
+        wire, cells=[*wire.cells, *rest.cells],
+        costs=[msgspec.structs.replace(each, cells=[number + len(wire.cells) for number in each.cells]) for each in rest.costs],
+    )  # fmt: skip
+    in_transit = prediction.predict(both, Load(1000.0, 300.0))
+    assert [each.basis for each in in_transit] == ["parts"]
+    assert "not predicted: mariadb mariadb-tde; give --pages-read and --pages-written and --log" in in_transit[0].notes
+    pages = Load(1000.0, 300.0, units={"page read": 1.0})
+    assert [each.basis for each in prediction.predict(both, pages)] == ["units"]
+    assert [each.basis for each in prediction.predict(both, msgspec.structs.replace(pages, connections=1.0))] == [
+        "parts",
+        "units",
+    ]
 
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -75,7 +75,7 @@ def test_the_load_is_what_happened_between_the_reads(
     assert (load.bytes_per_operation or 0.0) * operations == pytest.approx(sent, rel=1e-6, abs=0.01)
     assert load.cpu_us * operations / 1e6 == pytest.approx(cpu, rel=1e-6, abs=1e-9)
     assert {each.figure: each.value for each in found.sources if each.figure != "seconds"} == {
-        name: getattr(load, name) for name in OPTIONS if name != "cores"
+        name: getattr(load, name) for name in OPTIONS if name not in ("cores", "round_trips")
     }
     assert any("rough" in each for each in found.notes) == (operations < FEW)
     cpu_source = next(each.source for each in found.sources if each.figure == "cpu_us")
@@ -92,7 +92,7 @@ def test_what_is_given_overrides_what_was_read_and_the_sources_say_so(names: set
             assert (source.value, source.source) == (value, OPTIONS[source.figure])
         else:
             assert source in without.sources
-    assert found.read == OPTIONS.keys() - names
+    assert found.read == OPTIONS.keys() - names - {"round_trips"}, "no counter tells round trips"
     assert all(getattr(found.load, name) == value for name in names)
 
 
@@ -189,3 +189,22 @@ def test_operations_that_the_server_forgot_are_replaced_by_transactions() -> Non
         UsageError, match="forgot statements between the reads, and its transactions are not counted either"
     ):
         derive(alone, GivenLoad())
+
+
+def test_pages_and_log_are_read_where_the_server_counts_them_and_overridden_by_what_is_given() -> None:
+    made = reading(seconds=10.0)
+    further: dict[Figure, float] = {"pages_read": 500.0, "pages_written": 0.0, "log_bytes": 2e6}
+
+    def more(of: Snapshot, grown: float) -> Snapshot:
+        counts = (Count(name, grown * value, f"{name} in STATUS") for name, value in further.items())
+        return msgspec.structs.replace(of, counts=(*of.counts, *counts))
+
+    made = msgspec.structs.replace(made, before=more(made.before, 0.0), after=more(made.after, 1.0))
+    found = derive(made, GivenLoad())
+    assert found.load.units == {"page read": 50.0, "page written": 0.0, "kilobyte of log": 200.0}
+    assert found.load.units.keys() <= found.read
+    assert {"page read", "page written", "kilobyte of log"} <= {each.figure for each in found.sources}
+    given_some = derive(made, GivenLoad(units={"page read": 7.0}))
+    assert given_some.load.units["page read"] == 7.0
+    assert "page read" not in given_some.read
+    assert [each.source for each in given_some.sources if each.figure == "page read"] == ["--pages-read"]

@@ -37,6 +37,23 @@ SERVERS: dict[str, Callable[[Path], AbstractContextManager[Counted]]] = {
 }
 
 
+STORES = ("valkey", "redis")
+"""Servers that count their CPU time themselves."""
+RESTARTED = ("nginx",)
+"""Only a restart resets their counters."""
+PAGED = ("mysql", "mariadb")
+"""Servers that count the pages of their files."""
+
+
+def only(*names: str) -> pytest.MarkDecorator:
+    """Run the test with these servers alone."""
+    return pytest.mark.parametrize("name", names, indirect=True, scope="module")
+
+
+def all_but(*names: str) -> pytest.MarkDecorator:
+    return only(*(each for each in SERVERS if each not in names))
+
+
 @pytest.fixture(scope="module", params=SERVERS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -102,7 +119,7 @@ def test_nothing_but_reading_was_asked(counted: Counted, name: str) -> None:
         derived(counted, given=given)
     sent = sent_by_then()
     assert len(sent) >= 2
-    if name in ("valkey", "redis"):
+    if name in STORES:
         assert {each.lower() for each in sent} <= {"hello", "info", "quit", "echo"}, sent  # `echo` ends the log
     elif name == "nginx":
         assert all(each.startswith("GET /nginx_status ") for each in sent), sent
@@ -127,9 +144,8 @@ def test_a_server_without_load_is_one_clear_line(counted: Counted) -> None:
     assert re.search(r"did no \w+ but our own in .*rate 0/s.*--for 60s, or give --rate and --cpu$", refusals[0])
 
 
+@all_but(*RESTARTED)
 def test_counters_that_were_reset_are_one_clear_line(counted: Counted) -> None:
-    if not counted.reset:
-        pytest.skip("only its restart resets them")
     counted.load(100)
 
     def reset() -> None:
@@ -139,19 +155,32 @@ def test_counters_that_were_reset_are_one_clear_line(counted: Counted) -> None:
         derived(counted, reset)
 
 
+@only(*PAGED)
+def test_pages_and_log_that_the_server_writes_are_read(counted: Counted) -> None:
+    """FOR EXPORT writes the pages that the changes made dirty."""
+    changes = ["UPDATE mine.precious SET word = CONCAT('w', RAND()) WHERE id = 1"] * 200
+    statements = (*changes, "FLUSH TABLES mine.precious FOR EXPORT", "UNLOCK TABLES")
+    found = derived(counted, lambda: counted.administrate(*statements), GivenLoad(cpu_us=9.0))
+    units = found.load.units
+    assert units["page written"] * between(found) >= 1
+    assert units["kilobyte of log"] * between(found) > len(changes) / 10, "each change is more than 100 bytes of log"
+    assert units["page read"] >= 0
+    assert units.keys() <= found.read
+    assert "Innodb_pages_written in SHOW GLOBAL STATUS" in {each.source for each in found.sources}
+
+
 def test_what_the_user_gives_counts(counted: Counted) -> None:
     given = GivenLoad(rate=7.0, cpu_us=9.0, bytes_per_operation=5.0, connections=3.0, cores=2.0)
     found = derived(counted, lambda: counted.load(10), given)
     assert (found.load.rate, found.load.cpu_us, found.load.bytes_per_operation) == (7, 9, 5)
     assert [each.source for each in found.sources[:5]] == ["--rate", "--cpu", "--response", "--connections", "--cores"]
-    assert found.read == set()
+    assert found.read == found.load.units.keys()
     assert (found.operation, found.notes) == ("", []), "the user says what an operation is"
 
 
-def test_a_server_whose_processes_are_not_seen_needs_cpu(counted: Counted, name: str) -> None:
+@all_but(*STORES)
+def test_a_server_whose_processes_are_not_seen_needs_cpu(counted: Counted) -> None:
     """A relay listens, as that of a container does."""
-    if name in ("valkey", "redis"):
-        pytest.skip("it counts its CPU time itself")
     _, _, rest = counted.url.partition("localhost:")
     with Relay(*counted.fields.address) as relay:
         url = counted.url.replace(f"localhost:{rest.partition('/')[0]}", f"localhost:{relay.port}")

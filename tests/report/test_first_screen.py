@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import results
 from ciphercost.estimate import plausible
-from ciphercost.model.result import Added, Cell, Part, Parts, Result, Warning_
+from ciphercost.model.result import Added, Cell, Part, Parts, Result, Unit, UnitCost, Warning_
 from ciphercost.report import first_screen, formats
 from ciphercost.report.formats import html, terminal
 from ciphercost.report.plots import Subject, elsewhere
@@ -85,6 +85,20 @@ def test_parts_that_do_not_explain_the_cells_do_not_lead(off: Result) -> None:
     assert "point-select" in said
 
 
+def test_parts_do_not_lead_where_a_light_operation_beside_them_costs_something_else() -> None:
+    """A transaction of many statements, recorded by an older version, looks like one request in the fit."""
+    made = split(request=57.9)
+    other = cell(2.6, 0.2, workload="search")
+    against = msgspec.structs.replace(made, cells=[*made.cells, other])
+    assert "each byte" not in verdict_text.sentences(against)[0]
+    assert first_screen.carried(against) is None
+    agreeing = msgspec.structs.replace(made, cells=[*made.cells, cell(50.0, 5.0, workload="search")])
+    assert "each byte" in verdict_text.sentences(agreeing)[0]
+    several = msgspec.structs.replace(made, cells=[*made.cells, cell(410.0, 20.0, workload="tpcb", statements=7.0)])
+    assert "each byte" in verdict_text.sentences(several)[0], "seven requests cost seven times as much"
+    assert "tpcb" not in [mark.name for mark in elsewhere.marks(several)]
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -137,12 +151,89 @@ def test_an_interval_has_the_unit_and_the_digits_of_its_figure(value: float, hal
 # ── the screen ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_added_is_put_against_operations_of_other_lengths() -> None:
+def test_the_screen_says_from_which_length_on_it_is_worth_worrying_about() -> None:
     screen = first_screen.of(results.result(cell(5.0, 0.2)))
-    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["5", "0.5", "0.05"]
+    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["1", "5", "0.05"]
+    assert "less than 500 µs of CPU" in screen.elsewhere
+    assert first_screen.of(split(request=2.0)).elsewhere.startswith(
+        "It matters where an operation takes less than 200 µs"
+    )
+    unseen = first_screen.of(results.result(cell(0.1, 0.4))).elsewhere
+    assert unseen.startswith("It hardly matters where an operation takes more than 50 µs of CPU"), (
+        "the upper end counts"
+    )
+    assert first_screen.of(results.result(cell(-5.0, 0.4))).elsewhere == "", "encryption does not save time"
     assert first_screen.of(results.result(embedded())).elsewhere == "", "at rest it depends on the pages"
-    assert first_screen.of(results.result(cell(0.1, 0.4))).elsewhere == ""
-    assert first_screen.of(split(request=2.0)).elsewhere.count("%") == 3
+
+
+@given(st.floats(0.01, 1e6))
+def test_the_length_is_that_at_which_the_addition_is_one_per_cent(us: float) -> None:
+    said = re.search(
+        r"less than ([\d.e+]+) (µs|ms|s) of CPU", first_screen.of(results.result(cell(us, us / 9))).elsewhere
+    )
+    assert said is not None
+    assert float(said[1]) * {"µs": 1.0, "ms": 1e3, "s": 1e6}[said[2]] == pytest.approx(100 * us, rel=0.051)
+
+
+@pytest.mark.parametrize(
+    ("unit", "us", "words"),
+    [
+        (
+            "page read",
+            12.4,
+            "1,000 pages read a second take 1.2 % of a core; pages that stay in the cache cost nothing",
+        ),
+        ("value opened", 2.0, "1,000 values opened a second take 0.2 % of a core."),
+        ("value searched", 1500.0, "1,000 searches of 2,000 rows a second take 1.5 cores."),
+    ],
+)
+def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, words: str) -> None:
+    cost = UnitCost("sqlite", "sqlcipher", "process", unit, Part(us, us * 0.9, us * 1.1), [0], rows=2000)
+    screen = first_screen.of(results.result(embedded(), costs=[cost]))
+    assert words in screen.elsewhere
+    assert screen.further is not None
+    assert screen.further.command.startswith("ciphercost predict latest --rate 2000/s --cpu 1ms --")
+    unsure = msgspec.structs.replace(cost, us=Part(us, -us, 3 * us))
+    assert first_screen.of(results.result(embedded(), costs=[unsure])).elsewhere == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        (results.result(cell()), "ciphercost predict latest --rate 2000/s --cpu 1ms"),
+        (results.result(cell(), cell(50.0, workload="bulk-read")), "ciphercost run postgresql:tls --split"),
+        (results.result(embedded()), "ciphercost run sqlite:sqlcipher --sql FILE"),
+        (results.result(results.failed()), None),
+        (results.result(cell(layer="control", mechanism="none")), None),
+    ],
+    ids=["one", "two operations", "at rest without counts", "failed", "control"],
+)
+def test_the_screen_ends_with_what_to_do_next(made: Result, command: str | None) -> None:
+    found = first_screen.of(made).further
+    assert (found and found.command) == command
+
+
+def test_what_many_mechanisms_protect_is_looked_up_below() -> None:
+    cells = [cell(mechanism=name, protects=f"against {name}") for name in ("tls", "ssh", "ipsec")]
+    assert first_screen.of(results.result(*cells)).protects == [
+        "What each of the 3 mechanisms protects is in a table below."
+    ]
+    assert len(first_screen.of(results.result(*cells[:2])).protects) == 1
+
+
+def test_the_trust_line_says_what_was_proven_what_the_intervals_hold_and_what_limits_them() -> None:
+    def trust(**more: Any) -> str:
+        return first_screen.of(results.result(cell(**more))).basis
+
+    late, paced = Warning_("late", "1 %"), Warning_("paced", "bbr paces both arms; use cubic")
+    proven = "Trust: proven on in one arm, off in the other. "
+    assert trust(mode="quick", sessions=1, warnings=[]) == f"{proven}A restart may change the figures."
+    assert trust(sessions=8, warnings=[]) == f"{proven}The intervals cover 8 starts of the server."
+    assert trust(sessions=8, warnings=[late]).endswith("1 warning below is on a single figure.")
+    assert trust(sessions=8, warnings=[late, late]).endswith("2 warnings below are on single figures.")
+    assert "warning" not in trust(warnings=[late, paced]), "the one that limits it stands on the screen"
+    assert "NOT PROVEN" in trust(status="unproven")
+    assert "neither arm is encrypted" in trust(layer="control")
 
 
 @pytest.mark.parametrize("name", ["terminal", "md", "html"])

@@ -13,12 +13,15 @@ from ciphercost.estimate import (
     disturbance,
     imported_copies,
     latency_ratios,
+    model_error,
     objective_all,
     objective_curve,
     objective_search,
+    prediction,
     rare,
     statistics,
     steadiness,
+    student_t,
     tally,
     totals,
 )
@@ -50,6 +53,9 @@ LONG, SHORT = warm_up(10_000.0), warm_up(1.0)
 WORDS = {2: "two", 4: "four", 8: "eight"}
 
 SENTENCES = {
+    "usual error of a model of costs": f"with a usual τ of {percent(model_error.USUAL)}, which counts as {model_error.SERVERS} degrees of freedom",
+    "interval without cells to spare": f"at least ±{100 * student_t.quantile(0.975, model_error.SERVERS) * model_error.USUAL:.0f} % of what",
+    "size of a guess": f"beyond {({2.0: 'twice'})[prediction.BEYOND]} the largest",
     "latency": f"({percent(schedule.LATENCY)} of the time, {percent(schedule.LATENCY_AT_REST)} at rest, unless",
     "pilot": f"(8 % of the time, at most {LONG.pilot_s:g} s, once per cell)",
     "warm-up's share": f"({percent(LONG.warmup_s * 8 / (10_000 - LONG.pilot_s))} of the rest, in each session)",

@@ -78,6 +78,18 @@ class Answer(NamedTuple):
         return DEPENDS.get(self.layer, "")
 
     @property
+    def further(self) -> tuple[str, list[str]]:
+        """What to do next, and the commands for it: costs that carry over are measured on the reader's CPU, others with their own statements."""
+        target = f"{self.engine}:{self.mechanism}"
+        if self.layer == "rest":
+            return "measure your own statements", [f"ciphercost run {target} --sql FILE"]
+        of_columns = " --opened 100/s" if self.layer == "column" else ""
+        return "measure on your CPU, then predict your server", [
+            f"ciphercost run {target} --split",
+            f"ciphercost predict latest --rate 2000/s --cpu 1ms{of_columns}",
+        ]
+
+    @property
     def traffic(self) -> str:
         """`160 B`: what an operation of the lead sends and receives without encryption; empty: unknown."""
         return figure_text.size(self.lead.wire_bytes) if self.layer == "transit" and self.lead.wire_bytes else ""

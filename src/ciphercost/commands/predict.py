@@ -2,49 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import write_or_print
-from ciphercost.commands._options import OWN_TLS_OPTIONS, PASSWORD_OPTIONS, PRICE, options
+from ciphercost.commands._options import (
+    LOAD,
+    OWN_TLS_OPTIONS,
+    PASSWORD_OPTIONS,
+    PRICE,
+    RESULT,
+    YOURS,
+    Sectioned,
+    options,
+    section,
+)
 from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.model.result import Unit
 
 LEAST, MOST = 1.0, 3600.0
 """Seconds between the two reads of a server's counters."""
 
 
-@click.command()
+@click.command(cls=Sectioned)
 @click.argument("run_", metavar="RUN|latest", shell_complete=_completers.runs)
-@click.option("--rate", metavar="N/s", help="Operations per second of your server, e.g. 2000/s.")
-@click.option(
-    "--cpu",
-    "cpu",
-    metavar="TIME",
-    help="CPU time that your server takes for one operation without encryption, e.g. 300us.",
+@options(
+    *section(
+        LOAD,
+        click.option("--rate", metavar="N/s", help="Operations per second of your server, e.g. 2000/s."),
+        click.option(
+            "--cpu",
+            "cpu",
+            metavar="TIME",
+            help="CPU time that your server takes for one operation without encryption, e.g. 300us.",
+        ),
+        click.option(
+            "--cores", type=float, metavar="N", help="Cores of your server, or of all servers that share the rate."
+        ),
+        click.option(
+            "--round-trips",
+            type=float,
+            metavar="N",
+            help="In transit: requests of an operation that are sent and answered one by one, e.g. 7 for a transaction of seven statements. "
+            "[default: 1]",
+        ),
+        click.option(
+            "--response",
+            metavar="SIZE",
+            help="In transit: bytes that an operation sends, e.g. 4KB. [default: the smallest measured]",
+        ),
+        click.option(
+            "--connections", metavar="N/s", help="In transit: new connections per second, e.g. 10/s. [default: none]"
+        ),
+        click.option(
+            "--pages-read", metavar="N/s", help="At rest: pages that the server reads from its files per second."
+        ),
+        click.option("--pages-written", metavar="N/s", help="At rest: pages that it writes to them."),
+        click.option(
+            "--log",
+            metavar="SIZE/s",
+            help="At rest: log that it writes, e.g. 2MB/s. [default: as much for each page written as was measured]",
+        ),
+        click.option("--sealed", metavar="N/s", help="In columns: values that are encrypted per second."),
+        click.option("--opened", metavar="N/s", help="In columns: values that are decrypted."),
+        click.option("--searched", metavar="N/s", help="In columns: searches for a value."),
+    ),
+    *section(
+        YOURS,
+        click.option(
+            "--url",
+            metavar="URL",
+            help="Read the load from the counters of your server, e.g. postgresql://me@prod/shop or http://prod/nginx_status. It sends no "
+            "load and changes nothing; what you give by an option counts instead.",
+        ),
+        click.option("--for", "time", metavar="TIME", help="With --url: seconds between its two reads. [default: 10s]"),
+        *OWN_TLS_OPTIONS,
+        *PASSWORD_OPTIONS,
+    ),
+    *section(
+        RESULT,
+        click.option(
+            "--format", "format_", default="terminal", metavar="FORMAT", help="terminal or json. [default: terminal]"
+        ),
+        PRICE,
+    ),
 )
-@click.option(
-    "--response", metavar="SIZE", help="Bytes that an operation sends, e.g. 4KB. [default: the smallest measured]"
-)
-@click.option("--connections", metavar="N/s", help="New connections per second, e.g. 10/s. [default: none]")
-@click.option("--cores", type=float, metavar="N", help="Cores of your server, or of all servers that share the rate.")
-@click.option(
-    "--url",
-    metavar="URL",
-    help="Read all of these from the counters of your server, e.g. postgresql://me@prod/shop or http://prod/nginx_status. It sends no load "
-    "and changes nothing; what you give by an option counts instead.",
-)
-@click.option("--for", "time", metavar="TIME", help="With --url: seconds between its two reads. [default: 10s]")
-@options(*OWN_TLS_OPTIONS, *PASSWORD_OPTIONS)
-@click.option("--format", "format_", default="terminal", metavar="FORMAT", help="terminal or json. [default: terminal]")
-@PRICE
 def predict(
     run_: str,
     rate: str | None,
     cpu: str | None,
+    cores: float | None,
+    round_trips: float | None,
     response: str | None,
     connections: str | None,
-    cores: float | None,
     url: str | None,
     time: str | None,
     ca: str | None,
@@ -53,15 +109,18 @@ def predict(
     server_name: str | None,
     format_: str,
     price: str | None,
+    **units_: str | None,
 ) -> None:
     """Predict what encryption would cost your own server.
 
-    It makes no load. It takes what a run measured for a connection, an operation and a byte (`quick`, or `run ENGINE:tls --split`), and your
-    server's load. The added CPU time does not depend on what your statements themselves cost.
+    It makes no load. It takes what a run measured, and your server's load: for a connection, a round trip and a byte in transit (`quick`, or
+    `run ENGINE:tls --split`), for a page at rest, for a value in columns. The added CPU time does not depend on what your statements
+    themselves cost.
 
     \b
       ciphercost predict latest --rate 2000/s --cpu 300us --cores 16
       ciphercost predict latest --rate 900/s --cpu 2ms --response 4KB
+      ciphercost predict latest --rate 900/s --cpu 2ms --pages-read 300/s
       ciphercost predict latest --url postgresql://me@prod/shop --cpu 300us
     """
     import msgspec
@@ -83,7 +142,11 @@ def predict(
         bytes_per_operation=units.length(response, "--response") if response is not None else None,
         connections=units.rate(connections, "--connections") if connections is not None else None,
         cores=cores,
+        round_trips=round_trips,
+        units=_units(units_),
     )
+    if round_trips is not None and not 0 < round_trips < 1e6:
+        raise UsageError(f"--round-trips {round_trips:g}: must be above 0 and below 1,000,000")
     if given.rate is not None and given.rate <= 0:
         raise UsageError(f"--rate {rate}: must be above 0")
     own = OwnTls(ca or "", cert or "", key or "", server_name or "")
@@ -103,3 +166,23 @@ def predict(
         msgspec.json.format(msgspec.json.encode(found)).decode() if format_ == "json" else prediction_text.page(found)
     )
     write_or_print(text, None)
+
+
+def _units(given: Mapping[str, str | None]) -> dict[Unit, float]:
+    """Pages, kilobytes of log and values per second, as far as they were given. Raises UsageError."""
+    from ciphercost.load import units
+    from ciphercost.model.prediction import UNIT_OPTIONS
+
+    found: dict[Unit, float] = {}
+    for unit, option in UNIT_OPTIONS.items():
+        text = given[option.removeprefix("--").replace("-", "_")]
+        if text is None:
+            continue
+        if unit != "kilobyte of log":
+            found[unit] = units.rate(text, option)
+            continue
+        size, mark, second = text.rpartition("/")
+        if not mark or second.strip() != "s":
+            raise UsageError(f"{option}: '{text}' is not bytes per second; write e.g. 2MB/s")
+        found[unit] = units.length(size, option) / 1e3
+    return found

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import student_t
+from ciphercost.estimate import model_error, student_t
 from ciphercost.estimate.tally import Floats
-from ciphercost.model.result import Added, Part
+from ciphercost.model.result import Added, Part, PartsError
 
 DOUBTFUL = 3.0
 """Standard errors of a cell off the fit from which the causes do not explain all of the cost."""
@@ -34,13 +34,17 @@ class Uncertain(NamedTuple):
     """The further covariance because the model is off."""
     freedom: int
 
-    def half(self, of: Floats) -> float:
-        """Half-width of the 95 % interval of a linear function of the causes, with Satterthwaite's degrees of freedom."""
+    def half(self, of: Floats, further: float = 0.0, degrees: int = 1) -> float:
+        """Half-width of the 95 % interval of a linear function of the causes, with Satterthwaite's degrees of freedom.
+
+        `further`: another variance that the function has, with its degrees of freedom.
+        """
         own = max(float(of @ each @ of) for each in self.own)
         model = float(of @ self.model @ of)
-        below = own**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0)
-        nu = (own + model) ** 2 / below if below > 0 else self.nu
-        return student_t.quantile(0.975, nu) * math.sqrt(own + model)
+        below = own**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0) + further**2 / degrees
+        whole = own + model + further
+        nu = whole**2 / below if below > 0 else self.nu
+        return student_t.quantile(0.975, nu) * math.sqrt(whole)
 
 
 class Fitted(NamedTuple):
@@ -51,6 +55,8 @@ class Fitted(NamedTuple):
     error: Uncertain
     worst: float
     """Largest distance of a cell from the fit, in standard errors of that cell."""
+    scatter: float
+    """Standard deviation of the cells around the fit beyond their errors, as a share of their cost; see `model_error`."""
 
 
 def fit(
@@ -87,4 +93,33 @@ def fit(
         Part(float(value), float(value - half), float(value + half))
         for value, half in zip(solution, halves, strict=True)
     ]
-    return Fitted(causes, error, float(distance.max()))
+    return Fitted(causes, error, float(distance.max()), model_error.scatter(design, values, errors))
+
+
+def recorded(error: Uncertain) -> PartsError:
+    """The same as a result holds it."""
+    return PartsError([each.tolist() for each in error.own], error.nu, error.model.tolist(), error.freedom)
+
+
+def together(causes: Sequence[Part], counts: Sequence[float], error: PartsError | None, scatter: float | None) -> Part:
+    """What so many units of each cause cost in an operation that is not one of the fitted cells, with its 95 % interval.
+
+    It has the error of the fit, and that of the model (`model_error`). Without the causes' common error (an older result) their half-widths
+    are added up, which is never too narrow.
+    """
+    of = np.array(counts)
+    value = float(of @ np.array([each.value for each in causes]))
+    own, degrees = model_error.moderated(scatter, error.freedom if error is not None else 0)
+    further = (own * value) ** 2
+    if error is None:
+        half = float(np.abs(of) @ np.array([(each.high - each.low) / 2 for each in causes]))
+        half = math.hypot(half, student_t.quantile(0.975, degrees) * own * value)
+    else:
+        known = Uncertain(list(map(np.array, error.own)), error.nu, np.array(error.model), error.freedom)
+        half = known.half(of, further, degrees)
+    return Part(value, value - half, value + half)
+
+
+def model_share(error: PartsError | None, scatter: float | None) -> float:
+    """The standard deviation of the model's error that `together` takes, as a share of what is added."""
+    return model_error.moderated(scatter, error.freedom if error is not None else 0)[0]

@@ -2,7 +2,11 @@
 
 The model of the CPU time that encryption adds to an operation at one end is
 
-    connections opened × handshake  +  1 × request  +  bytes on the wire × byte
+    connections opened × handshake  +  round trips × request  +  bytes on the wire × byte
+
+A round trip is a request and its answer, such as a statement: each is a TLS record, or several, in both directions, sealed and opened by itself.
+A transaction of seven statements has seven. A record holds at most 16 KB, so its own cost is part of a byte's in long answers.
+The model is
 
 fitted to the cells by `least_squares`. Three unknowns need cells that open connections, cells with small requests on open ones, and cells
 that read much: `connect`, `point-select`, `bulk-read`.
@@ -19,7 +23,7 @@ import numpy as np
 
 from ciphercost.estimate import least_squares
 from ciphercost.estimate.least_squares import Uncertain
-from ciphercost.model.result import Cell, Part, Parts, PartsError
+from ciphercost.model.result import Cell, Part, Parts
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
 CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
@@ -67,7 +71,11 @@ def fit(
         return None
     plain = [cells[number].arms["plain"] for number in numbers]
     design = np.array(
-        [[arm["connects"] / arm["operations"], 1.0, arm["wire_bytes_per_op"] / 1e3] for arm in plain], dtype=float
+        [
+            [arm["connects"] / arm["operations"], round_trips(cells[number]), arm["wire_bytes_per_op"] / 1e3]
+            for number, arm in zip(numbers, plain, strict=True)
+        ],
+        dtype=float,
     )
     found = least_squares.fit(design, [cells[number].added[key] for number in numbers], sessions)
     if found is None:
@@ -85,24 +93,22 @@ def fit(
         worst=found.worst,
         break_even_bytes=break_even(handshake, byte, error),
         floor_ns=floor(cells[numbers[0]], end),
-        error=PartsError([each.tolist() for each in error.own], error.nu, error.model.tolist(), error.freedom),
+        error=least_squares.recorded(error),
+        scatter=found.scatter,
     )
 
 
-def together(of: Parts, connections: float, operations: float, kilobytes: float) -> Part:
-    """What so many connections, operations and thousands of bytes add, µs, with its 95 % interval.
+def round_trips(cell: Cell) -> float:
+    """Requests of an operation that are sent and answered one by one: as counted on the wire, or else what the workload sends."""
+    counted = cell.traffic.get("plain", {}).get("round_trips", 0.0)
+    return counted or cell.statements or 1.0
 
-    Without the parts' common error (an older result) their half-widths are added up, which is never too narrow.
-    """
-    counts = np.array([connections, operations, kilobytes])
-    each = (of.handshake_us, of.request_us, of.byte_ns)
-    value = float(counts @ np.array([part.value for part in each]))
-    if of.error is None:
-        half = float(np.abs(counts) @ np.array([(part.high - part.low) / 2 for part in each]))
-    else:
-        error = of.error
-        half = Uncertain(list(map(np.array, error.own)), error.nu, np.array(error.model), error.freedom).half(counts)
-    return Part(value, value - half, value + half)
+
+def together(of: Parts, connections: float, trips: float, kilobytes: float) -> Part:
+    """What an operation with so many connections, round trips and thousands of bytes adds, µs, with its 95 % interval."""
+    return least_squares.together(
+        (of.handshake_us, of.request_us, of.byte_ns), (connections, trips, kilobytes), of.error, of.scatter
+    )
 
 
 def break_even(handshake: Part, byte: Part, of: Uncertain) -> Part | None:

@@ -2,27 +2,35 @@
 
 In transit, the CPU time that encryption adds at the server is `parts`' model:
 
-    new connections × handshake + operations × request + bytes × byte
+    new connections × handshake + round trips × request + bytes × byte
 
-which does not depend on what the operations themselves cost. Utilisation law (Denning and Buzen, 1978): busy cores = operations per second ×
-CPU seconds per operation. Without parts, what one workload's operation has more stands for every operation, whatever its bytes and connections.
+and at rest and in columns that of `unit_costs`, with the pages or values that the server handles. It does not depend on what the operations
+themselves cost. Utilisation law (Denning and Buzen, 1978): busy cores = operations per second × CPU seconds per operation. Without such costs,
+what one workload's operation has more stands for every operation, whatever its bytes and connections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from ciphercost.estimate import least_squares, parts, plausible
+from ciphercost.estimate import least_squares, parts, plausible, unit_prediction
 from ciphercost.estimate.notation import number
 from ciphercost.model.errors import UsageError
-from ciphercost.model.prediction import Load, Prediction
-from ciphercost.model.result import Cell, Part, Parts, Result
+from ciphercost.model.prediction import UNIT_OPTIONS, Load, Prediction
+from ciphercost.model.result import Cell, Part, Parts, Result, Unit
 from ciphercost.model.server_counters import OPTIONS
 
 BEYOND = 2.0
 """Times the most bytes per operation that were measured, from which the model is stretched."""
+OFF = "a cell is {:.1f} standard errors off the fit, so {} do not explain all of the cost; the interval contains that"
+WIRE = ("bytes_per_operation", "connections", "round_trips")
+"""Fields of a load that only the parts in transit use."""
+HOW_UNITS = "at rest measure `ciphercost run ENGINE:MECHANISM --matrix workload=point-select,insert --cache small`, in columns --split"
+MORE_MIXES = (
+    "measure workloads with other mixes beside them, such as --matrix workload=point-select,insert --cache small"
+)
 HOW = "measure the parts with `ciphercost quick`, or `ciphercost run ENGINE:tls --split`"
 
 
@@ -48,28 +56,83 @@ def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Col
             f"and --cores is {number(load.cores)}; give the CPU time of one operation, and the cores of all servers that share this rate"
         )
     wanted = like or {cell.engine for cell in result.cells}
+    asked = [unit for unit in load.units if unit not in read]
+    by_wire = [name for name in WIRE if _given(load, name) and name not in read]
     split = [each for each in result.parts if each.end == "server" and each.engine in wanted]
-    found = [_by_parts(each, result, load, read) for each in split]
-    fitted = {number for each in result.parts for number in each.cells}
-    others = [cell for number, cell in enumerate(result.cells) if number not in fitted and cell.engine in wanted]
-    alone = list(filter(_has_cost, others))
-    refused = [
-        OPTIONS[name] for name in ("bytes_per_operation", "connections") if getattr(load, name) and name not in read
-    ]
-    if not found and not alone:
+    fits = [each for each in unit_prediction.fits(result.costs) if each.first.engine in wanted]
+    # Who asks about pages means the mechanisms that are paid for by pages.
+    found = [_by_parts(each, result, load, read) for each in split if by_wire or not asked]
+    missing: dict[str, list[Unit]] = {}
+    for fit in fits if load.units else ():
+        if lacking := [unit for unit in unit_prediction.unmeasured(fit, load) if unit in asked]:
+            missing[f"{fit.first.engine} {fit.first.mechanism}"] = lacking
+        elif any(each.unit in load.units or each.unit in unit_prediction.WHOLE for each in fit.costs):
+            found.append(_by_units(fit, result, load))
+    if asked and not any(each.basis == "units" for each in found):
+        raise UsageError(_unmeasured(asked, missing, result))
+    if found:
+        return [*found[:-1], _beside(found[-1], found, result, wanted, asked, missing)]
+    alone = [cell for cell in result.cells if cell.engine in wanted and _has_cost(cell)]
+    if not alone:
         raise UsageError(f"run {result.id} has no CPU time that encryption adds at a server; {HOW}")
-    if not found and refused:
+    if by_wire:
         raise UsageError(
-            f"{' and '.join(refused)}: run {result.id} did not measure what a byte and a connection cost; {HOW}, or leave "
-            f"{'it' if len(refused) == 1 else 'them'} out"
+            f"{' and '.join(OPTIONS[name] for name in by_wire)}: run {result.id} did not measure what a byte and a connection cost; {HOW}, "
+            f"or leave {'it' if len(by_wire) == 1 else 'them'} out"
         )
-    if not found:
-        return [_by_operation(cell, result, load) for cell in alone]
-    if alone:
-        named = ", ".join(dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in alone))
-        note = f"not predicted: {named}, of which this run has no parts, only what one workload's operation costs"
-        found[-1] = msgspec.structs.replace(found[-1], notes=[*found[-1].notes, note])
-    return found
+    return [_by_operation(cell, result, load) for cell in alone]
+
+
+def _given(load: Load, name: str) -> bool:
+    return bool(getattr(load, name)) and not (name == "round_trips" and load.round_trips == 1)
+
+
+def _unmeasured(asked: Sequence[Unit], missing: Mapping[str, Sequence[Unit]], result: Result) -> str:
+    """Why what the user gave can't be used."""
+    options = " and ".join(UNIT_OPTIONS[unit] for unit in asked)
+    for who, units in missing.items():
+        return (
+            f"{options}: the cells of {who} in run {result.id} do not tell what a {' or a '.join(units)} costs; {MORE_MIXES}, "
+            f"or leave {UNIT_OPTIONS[units[0]]} out"
+        )
+    return f"{options}: run {result.id} did not measure what a {' or a '.join(asked)} costs; {HOW_UNITS}"
+
+
+def _beside(
+    last: Prediction,
+    found: Sequence[Prediction],
+    result: Result,
+    wanted: Collection[str],
+    asked: Collection[str],
+    missing: Mapping[str, Sequence[Unit]],
+) -> Prediction:
+    """The last prediction, with a note on mechanisms of the run that none of them is of."""
+    predicted = {(each.engine, each.mechanism) for each in found}
+    others = [
+        cell
+        for cell in result.cells
+        if cell.engine in wanted and _has_cost(cell) and (cell.engine, cell.mechanism) not in predicted
+    ]
+    notes = [
+        f"not predicted: {who}, whose cells do not tell what a {' or '.join(units)} costs"
+        for who, units in missing.items()
+    ]
+    named = dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in others)
+    if (left := ", ".join(each for each in named if each not in missing)) and not asked:
+        # At rest and in columns the costs are known, but not how much of such work this server does.
+        options = dict.fromkeys(
+            option
+            for each in result.costs
+            if f"{each.engine} {each.mechanism}" in named
+            for option in unit_prediction.asks(each.unit)
+        )
+        why = (
+            f"; give {' and '.join(options)}"
+            if options
+            else ", of which this run has only what one workload's operation costs"
+        )
+        notes.append(f"not predicted: {left}{why}")
+    return msgspec.structs.replace(last, notes=[*last.notes, *notes])
 
 
 def _has_cost(cell: Cell) -> bool:
@@ -93,13 +156,26 @@ def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> P
     if not load.connections and "connections" not in read:
         notes.append("connections are taken to stay open; --connections changes that")
     if of.worst > least_squares.DOUBTFUL:
-        notes.append(
-            f"a cell is {of.worst:.1f} standard errors off the fit, so the three parts do not explain all of the cost; the interval contains that"
-        )
+        notes.append(OFF.format(of.worst, "the three parts"))
     per = load.connections / load.rate
-    added = parts.together(of, per, 1.0, sent / 1e3)
-    pieces = (of.request_us.value, of.byte_ns.value * sent / 1e3, of.handshake_us.value * per)
-    return _made(of.engine, of.mechanism, "parts", added, pieces, result, load, notes)
+    added = parts.together(of, per, load.round_trips, sent / 1e3)
+    pieces = (of.request_us.value * load.round_trips, of.byte_ns.value * sent / 1e3, of.handshake_us.value * per)
+    made = _made(of.engine, of.mechanism, "parts", added, pieces, result, load, notes)
+    return msgspec.structs.replace(made, model_error=least_squares.model_share(of.error, of.scatter))
+
+
+def _by_units(fit: unit_prediction.Fit, result: Result, load: Load) -> Prediction:
+    added = unit_prediction.of(fit, result, load)
+    lost = " and ".join(
+        f"{number(load.units[unit])} a second of: {unit}" for unit in unit_prediction.unmeasured(fit, load)
+    )
+    notes = [*added.notes, *([f"left out, as run {result.id} did not measure their cost: {lost}"] if lost else [])]
+    if (worst := max(each.worst for each in fit.costs)) > least_squares.DOUBTFUL:
+        notes.append(OFF.format(worst, "these costs"))
+    first = fit.first
+    made = _made(first.engine, first.mechanism, "units", added.whole, (0.0, 0.0, 0.0), result, load, notes)
+    share = least_squares.model_share(first.error, first.scatter)
+    return msgspec.structs.replace(made, units_us=added.by_unit, model_error=share)
 
 
 def _by_operation(cell: Cell, result: Result, load: Load) -> Prediction:

@@ -285,6 +285,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         floor=known.floor,
         enciphered=known.enciphered,
         values=known.values,
+        statements=known.statements,
         predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
@@ -326,6 +327,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         protects=registered(known).protects,
         place=registered(known).place,
         mechanism_factors=registered(known).factors,
+        fixed_factors=registered(known).fixed,
     )
 
 

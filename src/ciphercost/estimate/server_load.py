@@ -6,8 +6,8 @@ import msgspec
 
 from ciphercost.estimate.notation import number
 from ciphercost.model.errors import UsageError
-from ciphercost.model.prediction import Load, Source
-from ciphercost.model.server_counters import FORGOT, NO_CPU, OPTIONS, TRANSACTIONS, Figure, GivenLoad, Reading
+from ciphercost.model.prediction import UNIT_OPTIONS, Load, Source
+from ciphercost.model.server_counters import FORGOT, NO_CPU, OPTIONS, TRANSACTIONS, UNITS, Figure, GivenLoad, Reading
 
 FEW = 100
 """Operations below which what was read may be far off."""
@@ -74,7 +74,15 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
         found["connections"] = (number_of / seconds, source)
     if reading.cores is not None:
         found["cores"] = (float(reading.cores), "CPUs that the server's process may use")
-    read = frozenset(name for name in found if getattr(given, name) is None)
+    units = dict(given.units)
+    of_units: list[Source] = []
+    for figure, (unit, each) in UNITS.items():
+        if figure in between and unit not in given.units:
+            grown, source = between[figure]
+            units[unit] = grown * each / seconds
+            of_units.append(Source(unit, units[unit], source))
+    of_units += [Source(unit, value, UNIT_OPTIONS[unit]) for unit, value in given.units.items()]
+    read = frozenset(name for name in found if getattr(given, name) is None) | (units.keys() - given.units.keys())
     for name, option in OPTIONS.items():
         if (value := getattr(given, name)) is not None:
             found[name] = (value, option)
@@ -90,8 +98,10 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
         bytes_per_operation=found["bytes_per_operation"][0] if "bytes_per_operation" in found else None,
         connections=found["connections"][0] if "connections" in found else 0.0,
         cores=found["cores"][0] if "cores" in found else None,
+        round_trips=found["round_trips"][0] if "round_trips" in found else 1.0,
+        units=units,
     )
-    sources = [Source(name, *found[name]) for name in OPTIONS if name in found]
+    sources = [Source(name, *found[name]) for name in OPTIONS if name in found] + of_units
     sources.append(Source("seconds", seconds, f"between the two reads of {reading.server}"))
     return Derived(load, "" if told else reading.operation, sources, notes, read)
 

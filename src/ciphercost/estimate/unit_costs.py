@@ -96,7 +96,7 @@ def _end(cells: Sequence[Cell]) -> End:
 
 def _of_work(cells: Sequence[Cell], numbers: Sequence[int], end: End, sessions: Sequence[BySession]) -> list[UnitCost]:
     key = KEYS[end]
-    works = {number: work for number in numbers if key in cells[number].added and (work := _work(cells[number]))}
+    works = {number: work for number in numbers if key in cells[number].added and (work := work_of(cells[number]))}
     if not works:
         return []
     known = list(works)
@@ -121,13 +121,15 @@ def _of_work(cells: Sequence[Cell], numbers: Sequence[int], end: End, sessions: 
                 rows=_rows(cells, known, cause.unit),
                 floor_us=_floor(first, cause.unit),
                 worst=fitted.worst,
+                error=least_squares.recorded(fitted.error) if place == 0 else None,
+                scatter=fitted.scatter,
             )
-            for cause, us in zip(causes, fitted.causes, strict=True)
+            for place, (cause, us) in enumerate(zip(causes, fitted.causes, strict=True))
         ]
     return []
 
 
-def _work(cell: Cell) -> Work:
+def work_of(cell: Cell) -> Work:
     """Units of each cause in one operation of a cell; {} if that is unknown, or nothing is encrypted."""
     work: dict[Unit, float] = {}
     if cell.layer == "column":

@@ -17,6 +17,8 @@ BATCH = 100_000
 """Rows per statement of a load. One transaction of 5,000,000 rows would fill some servers' logs and memory."""
 _BATCHED = re.compile(r":first\b")
 _EACH = re.compile(r":row\b")
+THINK = "THINK "
+"""How a wait begins that stands among the statements of a script."""
 TOGETHER = 256 * 1024
 """Characters of statements for one row each that are sent together, unless a single one is longer."""
 
@@ -118,6 +120,17 @@ class Program(msgspec.Struct, frozen=True):
     """Whether `load` has statements. False: it runs on whatever the server already has, such as your own tables."""
     loop: bool = False
     """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
+
+    @property
+    def statements(self) -> float:
+        """Statements, requests or commands of an operation on average, in the plain arm. 0: a loop decides, so it must be counted."""
+        if any(each.kind == "each" for _, _, own in self.transactions for each in own.variables):
+            return 0.0
+        sent = sum(
+            weight * sum(each.arm != "encrypted" and not each.sql.startswith(THINK) for each in own.statements)
+            for _, weight, own in self.transactions
+        )
+        return sent / max(1, sum(weight for _, weight, _ in self.transactions))
 
     def tables(self, arm: str) -> Tables:
         """Return what fills and reads this arm's tables."""

@@ -86,6 +86,7 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.clients = bench.clients
     facts.workload = bench.program.name
     facts.arrivals, facts.think_s = bench.program.arrivals, bench.program.think_s
+    facts.statements = bench.program.statements
     if bench.mechanism.layer == "column":
         facts.values = dict(bench.program.values)
     facts.rows = int(bench.program.parameters.get("rows", 0))

@@ -46,6 +46,8 @@ class Factor(msgspec.Struct, frozen=True):
     paths: bool = False
     """A path, which has a slash, is a value too."""
     acts: Acts = ""
+    only_with: str = ""
+    """Another factor, without which this one has no effect."""
 
 
 class Route(msgspec.Struct, frozen=True):

@@ -143,6 +143,7 @@ class Tls(Mechanism):
             ("hop", "server"),
             "with a hop: where encryption ends, at the hop (two Envoys encrypt between themselves) or at the server",
             acts="operation",
+            only_with="hop",
         ),
     )
 

@@ -47,6 +47,8 @@ class Registered(msgspec.Struct, frozen=True):
     """What reports call the server instead of the engine's name: the host of a web site. Empty: the engine's name."""
     headers: list[str] = []
     """Names of headers that the user adds to requests. Their values are in no record."""
+    fixed: list[str] = []
+    """Factors without a choice: others are refused on this server, or they follow from others."""
 
 
 UNREGISTERED = Registered(False, 0, "", "", [], [])
@@ -99,6 +101,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """At rest, with a known cipher: how files are encrypted, and how many bytes of them were, if the server counts. None: otherwise."""
     values: dict[str, Amount] = {}
     """In columns, per operation: `sealed`, `opened`, `searched`. Empty: unknown."""
+    statements: Amount = 0.0
+    """Statements, requests or commands of an operation. 0: unknown."""
     warnings: list[Warning_] = []
     findings: list[Finding] = []
     openings: list[Opening] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ciphercost.model.result import Part, Price
+from ciphercost.model.result import Part, Price, Unit
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -20,13 +20,28 @@ class Load(msgspec.Struct, frozen=True):
     """New connections per second."""
     cores: float | None = None
     """CPUs of all its servers together. None: unknown."""
+    round_trips: float = 1.0
+    """Requests of an operation that are sent and answered one by one."""
+    units: dict[Unit, float] = {}
+    """At rest and in columns, per second: pages, kilobytes of log, values. Empty: unknown."""
+
+
+UNIT_OPTIONS: dict[Unit, str] = {
+    "page read": "--pages-read",
+    "page written": "--pages-written",
+    "kilobyte of log": "--log",
+    "value sealed": "--sealed",
+    "value opened": "--opened",
+    "value searched": "--searched",
+}
+"""By unit of a load: the option that gives it."""
 
 
 class Source(msgspec.Struct, frozen=True):
     """Where a figure of the load comes from."""
 
     figure: str
-    """A field of `Load`; `seconds`: how far apart the counters were read."""
+    """A field of `Load`, or a unit of its `units`; `seconds`: how far apart the counters were read."""
     value: float
     source: str
     """The server's name for its counter, /proc, or the option that gave the figure."""
@@ -39,13 +54,13 @@ class Prediction(msgspec.Struct, frozen=True, omit_defaults=True):
     mechanism: str
     load: Load
     basis: str
-    """parts: from handshake, request and byte. operation: from what one workload's operation has more."""
+    """parts: from handshake, request and byte. units: from pages, log or values. operation: from what one workload's operation has more."""
     added_us: Part
     """CPU time per operation, with the operation's share of new connections."""
     request_us: float
     bytes_us: float
     connections_us: float
-    """What it consists of."""
+    """What it consists of, by `parts`."""
     busy: float
     """Cores that the load keeps busy without encryption."""
     added_cores: Part
@@ -67,3 +82,7 @@ class Prediction(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     sources: list[Source] = []
     """Where the load comes from, if the server's counters were read."""
+    units_us: dict[str, float] = {}
+    """What it consists of, by `units`."""
+    model_error: float = 0.0
+    """Standard deviation of operations around what their causes add up to, as a share of it. The intervals contain it. 0: not by causes."""

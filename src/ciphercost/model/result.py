@@ -125,7 +125,7 @@ class Money(msgspec.Struct, frozen=True):
 
 
 class PartsError(msgspec.Struct, frozen=True):
-    """How uncertain handshake, request and byte are together, in this order; in µs, µs, and µs per thousand bytes."""
+    """How uncertain the causes of a fit are together. In transit: handshake, request and byte, in µs, µs, and µs per thousand bytes."""
 
     own: list[list[list[float]]]
     """Covariances that the cells' own errors give, by different ways; the larger counts."""
@@ -159,6 +159,8 @@ class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Cost of the cipher alone per byte at this end, as the run measured it."""
     error: PartsError | None = None
     """Of all three together, for a prediction. None: a result of an older version."""
+    scatter: float | None = None
+    """Standard deviation of the cells around the fit beyond their errors, as a share of their cost. None: a result of an older version."""
 
 
 Unit = Literal[
@@ -200,6 +202,10 @@ class UnitCost(msgspec.Struct, frozen=True, omit_defaults=True):
     """Cost of the cipher alone for each unit, as the run measured it in the agent's library. None: unknown, or it differs from unit to unit."""
     worst: float = 0.0
     """Largest distance of a cell from the fit, in standard errors of that cell."""
+    error: PartsError | None = None
+    """Of all units of this fit together, in the order of `Result.costs`, in µs. Only the first of them has it. None: a result of an older version."""
+    scatter: float | None = None
+    """As in `Parts`."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -338,6 +344,8 @@ class Cell(msgspec.Struct, frozen=True):
     """At rest: how files are encrypted, and how many bytes of them the encrypted arm's operations read and wrote. None: unknown."""
     values: dict[str, float] = {}
     """In columns, per operation: `sealed`, `opened`, `searched`: values that it encrypts, decrypts and searches for. Empty: unknown."""
+    statements: float = 0.0
+    """Statements, requests or commands of an operation, as its workload sends them. 0: unknown; `traffic` then may have round trips."""
     predicted: dict[str, float] = {}
     """Predicted cost from encryption's round trips and bytes on the link alone; see `estimate.link_model`."""
     smallest_effect: float | None = None
@@ -393,6 +401,8 @@ class Cell(msgspec.Struct, frozen=True):
     """What the mechanism protects. Empty: unknown."""
     mechanism_factors: list[str] = []
     """Those of `factors` that belong to the mechanism; the others belong to the workload or client."""
+    fixed_factors: list[str] = []
+    """Those of `factors` without a choice: this server refuses any other value, or they follow from others. Empty also in older records."""
     imported: Imported | None = None
     """Source of the figures, for a cell of `ciphercost import`. Its status is unproven, although it may have numbers."""
     money: Money | None = None

@@ -6,7 +6,19 @@ from typing import Literal
 
 import msgspec
 
-Figure = Literal["operations", "transactions", "connections", "bytes", "cpu_seconds", "encrypted_connections"]
+from ciphercost.model.result import Unit
+
+Figure = Literal[
+    "operations",
+    "transactions",
+    "connections",
+    "bytes",
+    "cpu_seconds",
+    "encrypted_connections",
+    "pages_read",
+    "pages_written",
+    "log_bytes",
+]
 """What a counter counts, from the server's start on: bytes in both directions; CPU time of its processes; transactions where
 statements are the operations, for when the server has lost count of these."""
 
@@ -70,14 +82,24 @@ class GivenLoad(msgspec.Struct, frozen=True):
     bytes_per_operation: float | None = None
     connections: float | None = None
     cores: float | None = None
+    round_trips: float | None = None
+    units: dict[Unit, float] = {}
+    """As in `Load`; only what was said."""
 
 
+UNITS: dict[Figure, tuple[Unit, float]] = {
+    "pages_read": ("page read", 1.0),
+    "pages_written": ("page written", 1.0),
+    "log_bytes": ("kilobyte of log", 1e-3),
+}
+"""By counter: the unit of a load that it counts, and how many one count is."""
 OPTIONS = {
     "rate": "--rate",
     "cpu_us": "--cpu",
     "bytes_per_operation": "--response",
     "connections": "--connections",
     "cores": "--cores",
+    "round_trips": "--round-trips",
 }
 """By field of a load: the option that gives it."""
 NO_CPU = (
@@ -87,7 +109,7 @@ NO_CPU = (
 """The error for a server whose CPU time can't be read, with the reason."""
 TRANSACTIONS = (
     "{}, so an operation is a transaction. Each of its statements is sent and answered, so encryption adds more than this; let "
-    "pg_stat_statements count them, or give --rate and --cpu of a statement"
+    "pg_stat_statements count them, or give --round-trips, the statements of a transaction"
 )
 """What is said where statements are not counted, with the reason."""
 FORGOT = "pg_stat_statements was full and forgot statements between the reads"

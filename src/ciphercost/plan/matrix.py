@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,13 +16,41 @@ from ciphercost.model.spec import CellSpec, Language, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import workload_of
 
-SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
-    "sql": (("connect", ""), ("point-select", ""), ("bulk-read", "10KB"), ("bulk-read", "100KB"), ("bulk-read", "1MB")),
-    "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
-    "kv": (("connect", ""), ("kv-get", "100"), ("kv-get", "1KB"), ("kv-get", "10KB")),
+
+class SplitCell(NamedTuple):
+    """One cell of a split."""
+
+    workload: str
+    size: str = ""
+    rows: int = 0
+    """Of the table, if the workload's own would take much memory at this size. 0: the workload's own."""
+
+
+SPLITS: dict[Language, tuple[SplitCell, ...]] = {
+    "sql": (
+        SplitCell("connect"),
+        SplitCell("point-select"),
+        SplitCell("bulk-read", "10KB"),
+        SplitCell("bulk-read", "100KB"),
+        SplitCell("bulk-read", "1MB"),
+    ),
+    "http": (
+        SplitCell("connect"),
+        SplitCell("file", "1KB"),
+        SplitCell("file", "10KB"),
+        SplitCell("file", "100KB"),
+        SplitCell("file", "1MB"),
+    ),
+    "kv": (
+        SplitCell("connect"),
+        SplitCell("kv-get", "100"),
+        SplitCell("kv-get", "1KB"),
+        SplitCell("kv-get", "10KB"),
+        SplitCell("kv-get", "100KB", 1000),
+    ),
 }
-"""By language: (workload, size) of the cells that together separate the costs of handshake, request and byte."""
-COLUMN_SPLIT = (("secret-insert", ""), ("secret-read", ""), ("search", ""))
+"""By language: the cells that together separate the costs of handshake, request and byte."""
+COLUMN_SPLIT = (SplitCell("secret-insert"), SplitCell("secret-read"), SplitCell("search"))
 """The same for a mechanism in columns: the costs of a value sealed, opened and searched for."""
 MATRIX_FIELDS = (
     "clients",
@@ -119,12 +147,13 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
     return [
         msgspec.structs.replace(
             cell,
-            workload=name,
-            factors=cell.factors | ({"size": size} if size else {}),
+            workload=each.workload,
+            factors=cell.factors | ({"size": each.size} if each.size else {}),
+            rows=cell.rows or each.rows,
             group=group,
-            variant=f"{name} {size}".strip(),
+            variant=f"{each.workload} {each.size}".strip(),
         )
-        for name, size in (COLUMN_SPLIT if in_columns else SPLITS[engines.get(cell.engine).language])
+        for each in (COLUMN_SPLIT if in_columns else SPLITS[engines.get(cell.engine).language])
     ]
 
 

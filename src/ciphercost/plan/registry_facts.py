@@ -12,8 +12,9 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load import headers
-from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model.constrained_types import DIRECT, PLAN_FORMAT
+from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
@@ -27,11 +28,35 @@ def planned(cells: Sequence[PlannedCell]) -> list[CellFacts]:
     return [
         CellFacts(
             cell.spec,
-            _of(cell.engine, cell.mechanism, cell.spec),
+            msgspec.structs.replace(_of(cell.engine, cell.mechanism, cell.spec), fixed=fixed(cell)),
             control=matrix.control_of(specs, number),
         )
         for number, cell in enumerate(cells)
     ]
+
+
+def fixed(cell: PlannedCell) -> list[str]:
+    """Factors of the cell without a choice: its server refuses every other value, or they follow from others."""
+    own = [each.name for each in cell.mechanism.factors if not _chosen(cell, each)]
+    derived = [name for name in cell.workload.derived if name not in cell.workload.parameters]
+    return own + [name for name in derived if name not in cell.parameters]
+
+
+def _chosen(cell: PlannedCell, factor: Factor) -> bool:
+    """Whether the factor could have had another value beside the other factors of the cell."""
+    if factor.only_with and not cell.factors[factor.only_with]:
+        return False
+    return not factor.values or any(
+        _fits(cell, factor.name, value) for value in factor.values if value != cell.factors[factor.name]
+    )
+
+
+def _fits(cell: PlannedCell, name: str, value: str) -> bool:
+    try:
+        cell.mechanism.fits(cell.engine, {**cell.factors, name: value})
+    except UsageError:
+        return False
+    return True
 
 
 def registered(spec: CellSpec) -> Registered:

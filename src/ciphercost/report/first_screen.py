@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ciphercost.estimate import unit_prediction
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
-from ciphercost.report.words import added_sentences, added_text, cell_text, verdict_text
+from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
 
 LIMITING = (
     "paced",
@@ -32,6 +33,17 @@ PREDICT = "ciphercost predict latest --rate 2000/s --cpu 1ms"
 MOST_PROTECTIONS = 2
 
 
+class Further(NamedTuple):
+    """A command, and what it is for: `with your figures`."""
+
+    words: str
+    command: str
+
+    @property
+    def line(self) -> str:
+        return f"Next, {self.words}: {self.command}"
+
+
 class FirstScreen(NamedTuple):
     """Sentences, in reading order."""
 
@@ -40,15 +52,15 @@ class FirstScreen(NamedTuple):
     answer: list[str]
     """The first is the answer; for several mechanisms each has its own."""
     elsewhere: str
-    """What the same addition means for operations of other lengths; empty where that is unknown."""
+    """Whether it is worth worrying about: what the same addition means for operations of other lengths. Empty where that is unknown."""
     behind: int
     """After how many of the answers it stands: behind that of the parts, or behind all."""
     protects: list[str]
     basis: str
-    """Sessions, blocks and proofs behind the answer."""
+    """Whether it can be trusted: what was proven, and what the intervals contain."""
     limits: list[str]
-    further: str
-    """The command that answers the reader's next question, or empty."""
+    further: Further | None
+    """What answers the reader's next question."""
 
 
 def in_order(screen: FirstScreen) -> list[str]:
@@ -67,26 +79,42 @@ def of(result: Result) -> FirstScreen:
         disturbed=disturbed.warning(result.cells),
         answer=answer,
         behind=next(leads, len(answer)),
-        elsewhere="" if added is None else added_sentences.elsewhere(added),
+        elsewhere=added_sentences.by_the_second(result.costs) if added is None else added_sentences.elsewhere(added),
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
         limits=list(limits(result.cells)),
-        further="" if added is None else PREDICT,
+        further=Further("with your figures", PREDICT) if added is not None else further(result),
     )
 
 
+def further(result: Result) -> Further | None:
+    """What to do next where no addition carries over to every operation; None: nothing was measured."""
+    for each in result.costs:
+        if unit_cost_text.sure(each) and (options := unit_prediction.asks(each.unit)):
+            return Further("with your figures", f"{PREDICT} {options[0]} 100/s")
+    for cell in result.cells:
+        if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
+            target = f"ciphercost run {cell.engine}:{cell.mechanism}"
+            if cell.engine == "url":
+                return None
+            if cell.layer == "transit":
+                return Further("what carries over to your server", f"{target} --split")
+            return Further("with your own statements", f"{target} --sql FILE")
+    return None
+
+
 def carried(result: Result) -> Part | None:
-    """What encryption in transit adds to each operation, µs, whatever the operation costs; None: unknown, or not above 0.
+    """What encryption in transit adds to each operation, µs, whatever the operation costs; None: unknown, or surely below 0.
 
     At rest and in columns it depends on the pages and values that an operation handles, so it does not carry over to other operations.
     """
     if len({(cell.engine, cell.mechanism) for cell in result.cells if cell.layer == "transit"}) != 1:
         return None
     for each in result.parts:
-        if each.end == "server" and added_sentences.carry_over(each):
+        if each.end == "server" and added_sentences.carry_over(each, result.cells):
             return each.request_us
     own = [found for cell in result.cells if cell.layer == "transit" and (found := added_text.of(cell))]
-    return added_text.part(own[0].added) if len(own) == 1 and own[0].added.low > 0 else None
+    return added_text.part(own[0].added) if len(own) == 1 and own[0].added.high > 0 else None
 
 
 def protects(cells: Sequence[Cell]) -> Iterator[str]:
@@ -98,28 +126,33 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
     if 1 <= len(said) <= MOST_PROTECTIONS:
         texts = said.items() if len(said) == 1 else [(name, text.partition(";")[0]) for name, text in said.items()]
         yield f"{'; '.join(f'{mechanism} protects {text}' for mechanism, text in texts)}."
+    elif said:
+        yield f"What each of the {len(said)} mechanisms protects is in a table below."
 
 
 def basis(cells: Sequence[Cell]) -> str:
-    """The sessions, blocks and proofs behind the answer, in one line."""
+    """Whether the answer can be trusted: what was proven, what the intervals contain, and whether a warning changes it."""
     known = [cell for cell in cells if cell.overhead]
     if not known:
         return ""
     if any(cell.imported for cell in known):
-        return f"{cell_text.imported_basis(known)}: neither arm was proven, and the runs are not paired."
-    sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
-    quick = any(cell.mode == "quick" for cell in known)
-    count = "one start" if quick and sessions == 1 else f"{sessions} session{'s' * (sessions != 1)}"
-    counted = f"{count}, {blocks:,} blocks"
+        return f"Trust: {cell_text.imported_basis(known)}. Neither arm was proven, and the runs are not paired."
     if any(cell.status == "unproven" for cell in known):
-        proven = "NOT PROVEN"
+        proven = "none. NOT PROVEN that encryption was on in one arm and off in the other"
     elif all(cell.layer == "control" for cell in known):
-        proven = "controls: neither arm is encrypted"
+        proven = "these are controls, so neither arm is encrypted"
     else:
-        proven = "proven: on in one arm, off in the other"
-    warnings = sum(len(cell.warnings) for cell in cells)
-    more = f"; {warnings} warning{'s' * (warnings != 1)} below" if warnings else ""
-    return f"{proven[0].upper()}{proven[1:]}; {counted}{more}."
+        proven = "proven on in one arm, off in the other"
+    sessions = max(cell.sessions for cell in known)
+    if any(cell.mode == "quick" for cell in known) and sessions == 1:
+        covered = "A restart may change the figures."
+    else:
+        covered = f"The intervals cover {sessions} starts of the server."
+    count = sum(len(cell.warnings) for cell in cells)
+    if not count or next(limits(cells), ""):
+        return f"Trust: {proven}. {covered}"
+    one = "1 warning below is on a single figure" if count == 1 else f"{count} warnings below are on single figures"
+    return f"Trust: {proven}. {covered} {one}."
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[str]:

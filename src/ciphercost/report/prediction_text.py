@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -21,6 +22,13 @@ FIGURES = {
     "bytes_per_operation": "{} per operation",
     "connections": "{} new connections/s",
     "cores": "{} cores",
+    "round_trips": "{} round trips per operation",
+    "page read": "{} pages read/s",
+    "page written": "{} pages written/s",
+    "kilobyte of log": "{} KB of log/s",
+    "value sealed": "{} values sealed/s",
+    "value opened": "{} values opened/s",
+    "value searched": "{} searches/s",
     "seconds": "{} s",
 }
 """Words for `Source.figure`."""
@@ -69,6 +77,11 @@ def _lines(of: Prediction) -> Iterator[str]:
         amount = f"{of.per_month.value:,.{digits}f}".replace("-", "−")
         said = f"{money.with_currency(amount, of.price)} a month ({_ends(of.per_month, digits)})"
         yield f"money at {money.price_text(of.price)}: {said}"
+    if of.model_error:
+        yield (
+            f"the interval is a prediction's: operations differ from the sum of their costs by {100 * of.model_error:.0f} % (standard "
+            "deviation), which longer measuring does not change"
+        )
     for note in of.notes:
         yield f"! {note}"
     yield f"measured in run {of.run} on {of.cpu or 'an unknown CPU'}; another CPU has other costs"
@@ -122,7 +135,11 @@ def _decimals(half: float) -> int:
 def _pieces(of: Prediction) -> str:
     if of.basis == "operation":
         return "as measured with one workload"
-    said = [f"{number(of.request_us)} for the operation"]
+    if of.basis == "units":
+        named = {"page": "pages", "kilobyte": "pages and log", "value": "values"}
+        return ", ".join(f"{number(us)} for {named.get(unit, _many(unit))}" for unit, us in of.units_us.items())
+    trips = of.load.round_trips
+    said = [f"{number(of.request_us)} for {'the operation' if trips == 1 else f'its {number(trips)} round trips'}"]
     sent = of.load.bytes_per_operation
     said.append(f"{number(of.bytes_us)} for its {'bytes' if sent is None else figure_text.size(sent)}")
     if of.load.connections:
@@ -130,3 +147,10 @@ def _pieces(of: Prediction) -> str:
             f"{number(of.connections_us)} for its share of {number(of.load.connections)} new connections a second"
         )
     return ", ".join(said)
+
+
+def _many(unit: str) -> str:
+    """`pages read`, `values sealed`, `searches`."""
+    if unit == "value searched":
+        return "searches"
+    return re.sub(r"^(page|value|kilobyte|opening)\b", r"\1s", unit)

@@ -59,4 +59,12 @@ def _given_alone(given: GivenLoad) -> Load:
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; give what your server does, e.g. --rate 2000/s --cpu "
             "300us, or --url postgresql://USER@HOST/DATABASE to read it from the server's counters"
         )
-    return Load(given.rate, given.cpu_us, given.bytes_per_operation, given.connections or 0.0, given.cores)
+    return Load(
+        given.rate,
+        given.cpu_us,
+        given.bytes_per_operation,
+        given.connections or 0.0,
+        given.cores,
+        given.round_trips or 1.0,
+        given.units,
+    )

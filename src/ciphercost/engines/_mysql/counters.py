@@ -10,13 +10,19 @@ from collections.abc import Mapping
 
 from ciphercost.engines.capabilities.load_counters import Counted, CounterReader
 from ciphercost.model.errors import AgentError
-from ciphercost.model.server_counters import Count
+from ciphercost.model.server_counters import Count, Figure
 
 BEGIN, END = "START TRANSACTION READ ONLY", "COMMIT"
 """Around each statement. A setting of the session would outlive it on a pooled connection."""
 OURS = ("Questions", "Bytes_received", "Bytes_sent")
 """Status variables that a session has too, so that our own part is known."""
-NAMES = (*OURS, "Connections", "Ssl_finished_accepts", "Uptime", "Uptime_since_flush_status")
+STORAGE: dict[str, Figure] = {
+    "Innodb_pages_read": "pages_read",
+    "Innodb_pages_written": "pages_written",
+    "Innodb_os_log_written": "log_bytes",
+}
+"""InnoDB's own work, which its encryption is paid by."""
+NAMES = (*OURS, *STORAGE, "Connections", "Ssl_finished_accepts", "Uptime", "Uptime_since_flush_status")
 STATUS = "SHOW {} STATUS WHERE Variable_name IN ({})"
 CONSUMER = "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_statements_cpu'"
 """MariaDB and older versions of MySQL have no such row."""
@@ -58,6 +64,11 @@ class MysqlCounters(CounterReader):
                 mine["Bytes_received"] + mine["Bytes_sent"],
                 "Bytes_received + Bytes_sent in SHOW GLOBAL STATUS",
             ),
+        ]
+        counts += [
+            Count(figure, whole[name], f"{name} in SHOW GLOBAL STATUS")
+            for name, figure in STORAGE.items()
+            if name in whole
         ]
         if cpu:
             counts.append(

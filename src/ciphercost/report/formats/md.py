@@ -35,7 +35,8 @@ def render(result: Result) -> str:
         first, further = report.verdict, [report.compared, f"By our method: {first}", *further]
     head = [f"**{escaped(screen.disturbed)}**", ""] if screen.disturbed else []
     head += [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
-    head += [line for each in screen.limits for line in (f"**Use with care**: {escaped(each, LONGEST)}", "")]
+    head += [escaped(screen.basis), ""] if screen.basis else []
+    head += [line for each in screen.limits for line in (f"**Limited**: {escaped(each, LONGEST)}", "")]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     said = verdict_text.told(result)
     rows = list(table(result.cells, said))

@@ -91,11 +91,11 @@ def first(screen: first_screen.FirstScreen) -> Iterator[str]:
     """The answer, what it means elsewhere, what it protects, what limits it, and what to do next; details are below a rule."""
     for sentence in first_screen.in_order(screen):
         yield from wrap(sentence)
-    for text in screen.limits:
-        yield from wrap(f"! use with care: {text}", "", "  ")
     yield from wrap(screen.basis)
+    for text in screen.limits:
+        yield from wrap(f"! limited: {text}", "", "  ")
     if screen.further:
-        yield from wrap(f"Next, with your figures: {screen.further}")
+        yield from wrap(screen.further.line)
     yield RULE
 
 

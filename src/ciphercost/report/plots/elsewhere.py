@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ciphercost.estimate.notation import number
+from ciphercost.estimate.parts import round_trips
 from ciphercost.model.result import Part, Result
 from ciphercost.report import first_screen
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import GROUND, INK, SERVER, Chart
-from ciphercost.report.words import added_text
+from ciphercost.report.words import added_sentences, added_text
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 250
@@ -24,12 +25,8 @@ LENGTHS = tuple(NAMES)
 """µs of CPU: the ends of the axis and its ticks."""
 LEAST_SHARE = 0.1
 """Of the estimate, where the band ends although the interval goes on: a logarithmic axis has no 0."""
-PLAIN_BYTES = 4_000
-"""Bytes on the wire up to which an operation's cost is hardly that of its bytes, so that it belongs beside the line."""
 MOST_LETTERS = 24
 """Of a workload's name beside its mark."""
-PLAIN_CONNECTS = 0.01
-"""New connections per operation up to which the same holds."""
 
 
 class Mark(NamedTuple):
@@ -49,15 +46,12 @@ def plots(of: Subject) -> Iterator[Plot]:
 
 
 def marks(result: Result) -> Iterator[Mark]:
-    """The workloads that belong beside the line: few bytes, and connections that stay open."""
+    """The workloads that belong beside the line: few bytes, one round trip, and connections that stay open."""
     for cell in result.cells:
         found = added_text.of(cell) if cell.layer == "transit" else None
         if found is None or found.added.low <= 0:
             continue
-        arm = cell.arms["plain"]
-        light = arm.get("wire_bytes_per_op", 0) <= PLAIN_BYTES
-        few = arm.get("connects", 0) <= PLAIN_CONNECTS * arm.get("operations", 0)
-        if (light and few) or len(result.cells) == 1:
+        if (added_sentences.light(cell) and round_trips(cell) < 2) or len(result.cells) == 1:
             shares = (100 * (each - 1) for each in (found.ratio.ratio, found.ratio.low, found.ratio.high))
             yield Mark(_short(cell.workload), found.plain, *shares)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate.least_squares import DOUBTFUL
+from ciphercost.estimate.parts import round_trips, together
 from ciphercost.model.result import Cell, Part, Parts, UnitCost
 from ciphercost.report.words import added_text, unit_cost_text
 from ciphercost.report.words.added_text import AddedCost
@@ -15,6 +17,14 @@ LISTED = 3
 EXAMPLES = (100.0, 1_000.0, 10_000.0)
 """CPU times of an operation, µs, for which a reader sees what the same addition means."""
 
+MATTERS = 1
+"""Per cent of an operation's CPU time from which an addition is called worth worrying about."""
+SECOND = 1000
+"""Units a second that stand for a busy server."""
+
+LIGHT_BYTES = 4_000
+LIGHT_CONNECTS = 0.01
+"""Bytes on the wire and new connections per operation up to which its cost is hardly theirs."""
 ASIDE = re.compile(r" \([^)]*\)")
 """What a label explains in parentheses; the table has it."""
 
@@ -35,18 +45,42 @@ def of(who: str, cells: Sequence[Named], parts: Parts | None, costs: Sequence[Un
             yield f"It {by_units}."
     elif by_units := unit_cost_text.headline(costs):
         yield f"{who} {by_units}."
-    elif parts is not None and carry_over(parts):
+    elif parts is not None and carry_over(parts, [cell for cell, _ in cells]):
         yield f"{who} {by_parts(parts)}."
     else:
         yield f"{who} adds {_listed(known)}."
 
 
-def carry_over(parts: Parts) -> bool:
-    """Whether the three parts explain the cost of the cells well enough to lead with: none is below 0, and at most one may be 0."""
+def carry_over(parts: Parts, cells: Sequence[Cell]) -> bool:
+    """Whether the three parts explain the cost well enough to lead with: none is below 0, at most one may be 0, and no cell of the same
+    server and mechanism with few bytes, fitted or not, is far off them.
+    """
     three = (parts.request_us, parts.byte_ns, parts.handshake_us)
     return (
-        parts.worst <= DOUBTFUL and all(each.value > 0 for each in three) and sum(each.low <= 0 for each in three) <= 1
+        parts.worst <= DOUBTFUL
+        and all(each.value > 0 for each in three)
+        and sum(each.low <= 0 for each in three) <= 1
+        and all(_as_predicted(parts, cell) for cell in cells)
     )
+
+
+def light(cell: Cell) -> bool:
+    """Whether what is added to its operations is next to nothing but that of requests: few bytes, on connections that stay open."""
+    arm = cell.arms.get("plain", {})
+    few = arm.get("connects", 0) <= LIGHT_CONNECTS * arm.get("operations", 0)
+    return few and arm.get("wire_bytes_per_op", 0) <= LIGHT_BYTES
+
+
+def _as_predicted(parts: Parts, cell: Cell) -> bool:
+    """Whether the parts say of a light cell what was measured."""
+    if cell.layer != "transit" or (cell.engine, cell.mechanism) != (parts.engine, parts.mechanism) or not light(cell):
+        return True
+    added = cell.added.get("server_cpu")
+    if added is None or added.low <= 0:
+        return True
+    said = together(parts, 0.0, round_trips(cell), cell.arms["plain"].get("wire_bytes_per_op", 0) / 1e3)
+    half = math.hypot((said.high - said.low) / 2, (added.high - added.low) / 2)
+    return abs(added.mean - said.value) <= half
 
 
 def by_parts(parts: Parts) -> str:
@@ -57,9 +91,29 @@ def by_parts(parts: Parts) -> str:
 
 
 def elsewhere(added: Part) -> str:
-    """`An operation of 100 µs takes 6 % more CPU, one of 1 ms 0.6 %, of 10 ms 0.06 %.`"""
-    short, usual, long = (added_text.share(added, us) for us in EXAMPLES)
-    return f"An operation of 100 µs takes {short} more CPU, one of 1 ms {usual}, of 10 ms {long}."
+    """Whether it is worth worrying about: `It matters where an operation takes less than 600 µs of CPU: there it is more than 1 %. …`"""
+    bound = added_text.rough_time(100 / MATTERS * (added.value if added.low > 0 else added.high))
+    short, _, long = (added_text.share(added, us) for us in EXAMPLES)
+    if added.low <= 0:
+        return (
+            f"It hardly matters where an operation takes more than {bound} of CPU: there it is less than {MATTERS} %."
+        )
+    return (
+        f"It matters where an operation takes less than {bound} of CPU: there it is more than {MATTERS} %. One of 100 µs takes {short} more, "
+        f"one of 10 ms {long}."
+    )
+
+
+def by_the_second(costs: Sequence[UnitCost]) -> str:
+    """`1,000 pages read a second take 1.2 % of a core; pages that stay in the cache cost nothing.` Empty: no unit surely costs anything."""
+    for each in costs:
+        if each.unit == "opening" or each.measure != "cpu" or not unit_cost_text.sure(each):
+            continue
+        share = 100 * SECOND * each.us.value / 1e6
+        busy = f"{share / 100:.1f} cores" if share >= 100 else f"{float(f'{share:.2g}'):g} % of a core"
+        of_pages = "; pages that stay in the cache cost nothing" if each.unit.startswith("page") else ""
+        return f"It matters by the second: {SECOND:,} {unit_cost_text.many(each)} a second take {busy}{of_pages}."
+    return ""
 
 
 def _piece(part: Part, known: str = "", *, whose: str = "") -> str:

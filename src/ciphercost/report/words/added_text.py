@@ -79,6 +79,12 @@ def span(low: float, high: float, like: float) -> str:
     return f"{first} to {last}" if low < 0 else f"{first}–{last}"
 
 
+def rough_time(us: float) -> str:
+    """`600 µs`, `1.8 ms`, `0.34 s`: two significant digits."""
+    scale, unit = (1.0, "µs") if us < 995 else (1e-3, "ms") if us < 995_000 else (1e-6, "s")
+    return f"{float(f'{us * scale:.2g}'):g} {unit}"
+
+
 KNOWN = "95 % CI "
 """What stands before the first interval of a sentence."""
 

@@ -57,6 +57,14 @@ def unit(of: UnitCost) -> str:
     return UNITS.get(of.unit, of.unit)
 
 
+def many(of: UnitCost) -> str:
+    """`pages read`, `KB of log`, `searches of 2,000 rows`."""
+    first, mark, rest = unit(of).partition(" ")
+    if first == "KB":
+        return unit(of)
+    return f"{first}{'es' if first.endswith('ch') else 's'}{mark}{rest}"
+
+
 def whose(of: UnitCost) -> str:
     """`process CPU`, `server CPU` or `client CPU`; `time` that passes."""
     return "time" if of.measure == "time" else f"{of.end} CPU"

@@ -151,7 +151,8 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
     """(name, value) of the cell's conditions and counts."""
     yield "regime", cell.regime
     yield "rows", f"{cell.rows:,}" if cell.rows else ""
-    yield "factors", ", ".join(f"{name}={value}" for name, value in cell.factors.items() if value)
+    chosen = {name: value for name, value in cell.factors.items() if name not in cell.fixed_factors}
+    yield "factors", ", ".join(f"{name}={value}" for name, value in chosen.items() if value)
     yield (
         "encryption in force",
         ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cell.encryption.items() if value),

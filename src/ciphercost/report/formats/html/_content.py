@@ -61,7 +61,7 @@ class Page(NamedTuple):
     """Warnings that can change the conclusion."""
     budget: str
     basis: str
-    further: str
+    further: first_screen.Further | None
     advice: list[tuple[bool, str]]
     """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup

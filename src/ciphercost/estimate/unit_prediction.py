@@ -1,0 +1,131 @@
+"""What encryption at rest or in columns adds to an operation of a server that handles so many pages or values a second. Pure.
+
+The costs of pages, log and values are those of `unit_costs`. What an operation itself costs does not matter, only its share of this work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ciphercost.estimate import least_squares
+from ciphercost.estimate.notation import number
+from ciphercost.model.prediction import UNIT_OPTIONS, Load
+from ciphercost.model.result import Part, Result, Unit, UnitCost
+
+TOGETHER: Mapping[Unit, tuple[Unit, ...]] = {
+    "page": ("page read", "page written"),
+    "value": ("value sealed", "value opened", "value searched"),
+}
+"""Units that a fit takes together where its cells can't tell them apart."""
+LOG: Unit = "kilobyte of log"
+WHOLE: tuple[Unit, ...] = (*TOGETHER, "kilobyte")
+"""Units of which a load says only what they consist of."""
+
+
+def asks(unit: Unit) -> list[str]:
+    """The options that tell how many of these a server handles."""
+    if unit == "kilobyte":
+        return [UNIT_OPTIONS[each] for each in (*TOGETHER["page"], LOG)]
+    return [UNIT_OPTIONS[each] for each in TOGETHER.get(unit, (unit,)) if each in UNIT_OPTIONS]
+
+
+class Fit(NamedTuple):
+    """Costs that were fitted together, and what opening a database costs if its CPU time was measured."""
+
+    costs: Sequence[UnitCost]
+    opening: UnitCost | None
+
+    @property
+    def first(self) -> UnitCost:
+        return self.costs[0]
+
+
+class Added(NamedTuple):
+    """What an operation has more, µs."""
+
+    whole: Part
+    by_unit: dict[str, float]
+    notes: list[str]
+
+
+def fits(costs: Sequence[UnitCost]) -> list[Fit]:
+    """The costs of a result, by fit."""
+    found: list[list[UnitCost]] = []
+    for each in costs:
+        if each.unit == "opening":
+            continue
+        if found and _alike(found[-1][0], each) and found[-1][0].cells == each.cells:
+            found[-1].append(each)
+        else:
+            found.append([each])
+    openings = [each for each in costs if each.unit == "opening" and each.measure == "cpu"]
+    return [Fit(own, next((each for each in openings if _alike(own[0], each)), None)) for own in found]
+
+
+def _alike(one: UnitCost, other: UnitCost) -> bool:
+    return (one.engine, one.mechanism, one.end) == (other.engine, other.mechanism, other.end)
+
+
+def unmeasured(fit: Fit, load: Load) -> list[Unit]:
+    """Units of the load that this fit has no cost of."""
+    known = {each.unit for each in fit.costs}
+    covered = known | {part for whole in known for part in TOGETHER.get(whole, ())}
+    if "kilobyte" in known:
+        covered |= {*TOGETHER["page"], LOG}
+    return [unit for unit, rate in load.units.items() if rate and unit not in covered]
+
+
+def of(fit: Fit, result: Result, load: Load) -> Added:
+    """What this load adds. `unmeasured` is empty."""
+    notes: list[str] = []
+    work: dict[Unit, float] = {unit: rate / load.rate for unit, rate in load.units.items()}
+    page = _page(fit, result)
+    known = {each.unit: each for each in fit.costs}
+    if LOG in known and LOG not in work:
+        work[LOG] = work.get("page written", 0.0) * _log_per_page(fit)
+        notes.append(
+            f"{number(work[LOG] * load.rate)} KB of log a second is taken, as the measured workloads write with so many pages; "
+            f"{UNIT_OPTIONS[LOG]} changes that"
+        )
+    if page and any(unit in work for unit in TOGETHER["page"]):
+        notes.append(f"a page is taken to have {number(page)} bytes, as measured")
+    searched = known.get("value searched")
+    if searched is not None and searched.rows and work.get("value searched"):
+        notes.append(
+            f"a search is taken to be in a table of {searched.rows:,} rows; without an index it opens every row, so a larger table costs more"
+        )
+    counts = [_count(each.unit, work, page) for each in fit.costs]
+    whole = least_squares.together([each.us for each in fit.costs], counts, fit.first.error, fit.first.scatter)
+    by_unit: dict[str, float] = {
+        each.unit: each.us.value * count for each, count in zip(fit.costs, counts, strict=True)
+    }
+    if load.connections and fit.opening is not None:
+        each, times = fit.opening.us, load.connections / load.rate
+        whole = Part(whole.value + times * each.value, whole.low + times * each.low, whole.high + times * each.high)
+        by_unit["opening"] = times * each.value
+    if fit.first.end == "client":
+        notes.append("the application encrypts, so this CPU time is the application's and not the server's")
+    return Added(whole, by_unit, notes)
+
+
+def _count(unit: Unit, work: Mapping[Unit, float], page: int) -> float:
+    if unit == "kilobyte":
+        return sum(work.get(each, 0.0) for each in TOGETHER["page"]) * page / 1e3 + work.get(LOG, 0.0)
+    return sum(work.get(each, 0.0) for each in TOGETHER.get(unit, (unit,)))
+
+
+def _page(fit: Fit, result: Result) -> int:
+    """Bytes of a page; 0: the fit has none."""
+    for cell in (result.cells[place] for place in fit.first.cells):
+        for kind, stream in cell.enciphered.streams.items() if cell.enciphered is not None else ():
+            if not kind.endswith("log"):
+                return stream.page
+    return 0
+
+
+def _log_per_page(fit: Fit) -> float:
+    """Kilobytes of log for each page that the fitted cells write."""
+    units = {each.unit: sum(each.units) for each in fit.costs}
+    written = units.get("page written", units.get("page", 0.0))
+    return units[LOG] / written if written else 0.0
