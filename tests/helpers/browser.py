@@ -94,7 +94,7 @@ class Visits:
     def open(self, address: str, width: int, scheme: str = "light") -> Visit:
         page = _kept.pop() if _kept else self._chromium.new_page()
         page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(media="null", color_scheme=scheme)
+        page.emulate_media(media="null", color_scheme="dark" if scheme == "dark" else "light")
         visit = Visit(page, address)
         self._visits.append(visit)
         visit.go()
