@@ -52,6 +52,7 @@ from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
+from ciphercost.runs import prove_facts
 
 DENIED = ("1045", "28P01", "28000")
 """Error codes of a server for a wrong or missing password."""
@@ -252,18 +253,24 @@ def examine(
         raise UsageError(f"{option} {value}: the URL names another key ({there[1]}); remove one of them")
     identity = connection_strings.identity(own, None)
     found: list[tuple[bool, str]] = []
+    rows: list[tuple[str, ProofRow]] = []
     every = jdbc.singles(url)
     for number, each in enumerate(every, start=1):
+        rows.append((each.place, ProofRow(target=each.url)))
         try:
-            proven, text = _examine_one(read(each.url), jars, client, identity, row)
+            proven, text = _examine_one(read(each.url), jars, client, identity, rows[-1][1])
         except RunError as error:
             if len(every) == 1:
                 raise
             proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
+            rows[-1][1].reason = f"{error}"
+        rows[-1][1].ok = proven
         title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
         if len(every) == 1:
             title = f"{each.place}, with the URL's properties\n" if each.url != url else ""
         found.append((proven, f"{title}{text}"))
+    if row is not None:
+        prove_facts.worst(row, rows)
     return all(proven for proven, _ in found), "\n".join(text for _, text in found)
 
 
