@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.model.connection import Connected
+from ciphercost.model.errors import CiphercostError
 from ciphercost.model.proof_row import ProofRow, ProofVerdict
 from ciphercost.model.slices import Proof
 from ciphercost.prove import client_certificate, witnesses
@@ -75,6 +77,18 @@ ORDER: tuple[ProofVerdict, ...] = (
     "refused", "unreachable", "not proven", "not encrypted", "not enforced", "not verified", "proven",
 )  # fmt: skip
 """The verdicts, the worst first."""
+
+
+GONE = re.compile(
+    r"no answer from|Is the server running|did not answer|timed out|can't (?:resolve|reach)|[Cc]onnection (?:to \S+ )?refused|cannot connect to|no address",
+    re.IGNORECASE,
+)
+"""In an error: nothing answers there."""
+
+
+def failed(row: ProofRow, error: CiphercostError) -> None:
+    """Fill in the row of a target that could not be examined to the end."""
+    row.verdict, row.reason = "unreachable" if GONE.search(str(error)) else "not proven", f"{error}"
 
 
 def worst(row: ProofRow, rows: Sequence[tuple[str, ProofRow]]) -> None:

@@ -263,7 +263,7 @@ def examine(
             if len(every) == 1:
                 raise
             proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
-            rows[-1][1].reason = f"{error}"
+            prove_facts.failed(rows[-1][1], error)
         rows[-1][1].ok = proven
         title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
         if len(every) == 1:

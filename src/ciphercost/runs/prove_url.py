@@ -42,7 +42,7 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
             if len(every) == 1:
                 raise
             proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
-            rows[-1][1].reason = f"{error}"
+            prove_facts.failed(rows[-1][1], error)
         rows[-1][1].ok = proven
         title = (
             f"{place} ({len(found) + 1} of the {len(every)} servers that the string names)\n" if len(every) > 1 else ""
