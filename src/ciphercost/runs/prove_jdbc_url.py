@@ -34,8 +34,9 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import jdbc, option_files
 from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
-from ciphercost.load.jdbc import java, jdbc_agent, options, verify
-from ciphercost.load.jdbc.drivers import KEY_STORES, STORE_PASSWORD, Driver, identity_properties
+from ciphercost.load.jdbc import java, jdbc_agent, key_stores, options, verify
+from ciphercost.load.jdbc.drivers import STORE_PASSWORD, TITLES, Driver
+from ciphercost.load.jdbc.key_stores import KEY_STORES
 from ciphercost.load.plaintext_guard import (
     CERTIFICATE_REFUSED,
     CERTIFICATE_WANTED,
@@ -231,9 +232,9 @@ def _own_properties(driver: Driver, url: str, place: Path, identity: ClientIdent
     """The driver's properties for the client's certificate, or for the passphrase of the key store that the URL names."""
     if identity is None:
         found = client_identity.passphrase_found() if driver.family in KEY_STORES and _OWN_KEY.search(url) else None
-        return Secret(f"{KEY_STORES[driver.family][1]}={found.reveal()}") if found else None
+        return Secret(f"{KEY_STORES[driver.family].password}={found.reveal()}") if found else None
     store, password = place / "own.p12", client_identity.store_password()
-    properties = identity_properties(driver.family, str(store), password)
+    properties = key_stores.properties(driver.family, TITLES[driver.family], str(store), password)
     store.touch(0o600)
     store.write_bytes(identity.store(password))
     return Secret("\n".join(f"{name}={value}" for name, value in properties.items()))
