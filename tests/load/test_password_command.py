@@ -149,6 +149,15 @@ def test_a_command_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.3")
     with pytest.raises(RunError, match=r"did not end within 0\.3 s"):
         PasswordCommand("exec sleep 100").word()
+    with pytest.raises(RunError, match=r"did not end within 0\.3 s"):
+        PasswordCommand("sleep 100 | cat").word()
+    with pytest.raises(RunError, match=r"did not end within 0\.3 s"):
+        PasswordCommand("echo x; exec > /dev/null; sleep 100").word()
+
+
+def test_a_command_that_prints_without_end_is_ended() -> None:
+    with pytest.raises(RunError, match="printed more than 65,536 bytes"):
+        PasswordCommand("yes | cat").word()
 
 
 def test_the_passphrase_of_a_key_is_not_the_commands_business(monkeypatch: pytest.MonkeyPatch) -> None:

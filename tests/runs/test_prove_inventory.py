@@ -1,4 +1,4 @@
-"""`ciphercost prove -f`: twelve targets of many kinds at once, and each row is right."""
+"""`ciphercost prove -f`: targets of many kinds at once, and each row is right."""
 
 from __future__ import annotations
 
@@ -87,6 +87,12 @@ def inventory(
             ),
             Line(f"{site.encrypted_url} --ca {expired.ca}", "not proven", False, "has expired"),
             Line("postgresql://me@localhost:1/shop", "unreachable", False, "Connection refused"),
+            Line(
+                f"postgresql://ciphercost@localhost:{port},localhost:1/postgres?sslmode=require",
+                "unreachable",
+                False,
+                "localhost:1, 2 servers in all: ",
+            ),
             Line(f"{kv.encrypted} --ca {kv.ca}", "proven", True, "", "", "unknown"),
             Line(f"{sql.url}?sslmod=require", "refused", False, "did you mean 'sslmode'"),
         ]

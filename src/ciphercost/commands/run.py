@@ -94,6 +94,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     cells, as --print-spec writes it.
     """
 
+    from ciphercost.load import password_command
     from ciphercost.load.jdbc.options import settled
     from ciphercost.plan import matrix, toml
 
@@ -114,6 +115,10 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
         if any(cell.headers for cell in made.spec.cells):
             raise UsageError(
                 "--print-spec: a spec holds no header's value; put the headers into a file, one a line, and name it with --header @FILE"
+            )
+        if password_command.found():
+            raise UsageError(
+                f"--print-spec: a spec holds no {password_command.OPTION}; remove it here, and give it again with the file"
             )
         say_data(toml.dump(made.spec), nl=False)
         return

@@ -6,8 +6,11 @@ itself. Its word stays in this process's memory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import select
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -56,29 +59,12 @@ class PasswordCommand:
 
     def _run(self) -> str:
         self.runs += 1
-        kept = {name: value for name, value in os.environ.items() if name != PASSPHRASE}
-        seconds = deadlines.login()
-        try:
-            # Its own messages go to the user. Its words may hold pipes, as those of a shell.
-            done = subprocess.run(  # noqa: S602 - the user's own command line
-                self._command,
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                env=kept,
-                timeout=seconds,
-                preexec_fn=_no_core_dump,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            _fail(f"did not end within {seconds:g} s; {deadlines.VARIABLE} changes that")
-        except OSError as error:
-            _fail(f"can't be run: {error.strerror or error}")
-        if done.returncode:
-            how = f"exit status {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        out, status = self._printed(deadlines.login())
+        if status:
+            how = f"exit status {status}" if status > 0 else f"signal {-status}"
             _fail(f"failed with {how}; try it in a shell")
         try:
-            printed = done.stdout.decode()
+            printed = out.decode()
         except UnicodeDecodeError:
             _fail("printed bytes that are no text (UTF-8); it must print the password alone")
         lines = printed.splitlines()
@@ -86,9 +72,48 @@ class PasswordCommand:
             _fail("printed nothing; it must print the password")
         if len(lines) > 1:
             _fail(f"printed {len(lines)} lines; it must print the password alone, on one line")
-        if len(lines[0].encode()) > LONGEST or not lines[0].isprintable():
+        if not lines[0].isprintable():
             _fail("printed what no password is; it must print the password alone, on one line")
         return lines[0]
+
+    def _printed(self, seconds: float) -> tuple[bytes, int]:
+        """(what the command prints, its exit status). Its own messages go to the user. Its words may hold pipes, as those of a shell."""
+        kept = {name: value for name, value in os.environ.items() if name != PASSPHRASE}
+        out, until = b"", time.monotonic() + seconds
+        try:
+            running = subprocess.Popen(
+                ["/bin/sh", "-c", self._command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                env=kept,
+                preexec_fn=_no_core_dump,
+                start_new_session=True,  # so that all that it starts can be ended
+            )
+        except OSError as error:
+            _fail(f"can't be run: {error.strerror or error}")
+        with running:
+            assert running.stdout
+            try:
+                while select.select([running.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
+                    part = os.read(running.stdout.fileno(), LONGEST)
+                    out += part
+                    if not part:
+                        return out, running.wait(max(0.1, until - time.monotonic()))
+                    if len(out) > LONGEST:
+                        _fail(f"printed more than {LONGEST:,} bytes; it must print the password alone")
+                _fail(f"did not end within {seconds:g} s; {deadlines.VARIABLE} changes that")
+            except subprocess.TimeoutExpired:
+                _end(running)
+                _fail(f"did not end within {seconds:g} s; {deadlines.VARIABLE} changes that")
+            except BaseException:
+                _end(running)
+                raise
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """End a command with all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(running.pid, signal.SIGKILL)
 
 
 def _no_core_dump() -> None:

@@ -66,6 +66,11 @@ def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
                 f"{asked.said}: {cell.engine}:{cell.mechanism} is measured over unencrypted connections; remove it, or measure "
                 f"what it costs with {cell.engine}:tls"
             )
+        if asked.identity and not _by_default(asked.identity):
+            raise UsageError(
+                f"{asked.identity.by_cert} {asked.identity.cert}: {cell.engine}:{cell.mechanism} is measured over unencrypted "
+                "connections, which present no certificate; remove it"
+            )
         return cell
     if asked.ca not in ("", SYSTEM):
         authorities.pem(Path(asked.ca), "the connection string's authority")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -54,6 +55,11 @@ def users_tls(server: Server, own: OwnTls, directory: Path) -> Changes:
     if own.server_name:
         changes["tls_server_name"] = own.server_name
     return changes
+
+
+def renamed(authority: str, name: str) -> str:
+    """`10.0.0.5:8443`, `[::1]` -> `name:8443`, `name`: a web site is asked for by the name that its certificate has. Pure."""
+    return name + (found[0] if (found := re.search(r":\d+$", authority)) else "")
 
 
 class PreparedCell(msgspec.Struct):
@@ -247,6 +253,8 @@ class PreparedCell(msgspec.Struct):
                 connection |= {"clear_host": host, "clear_port": port, "clear_authority": authority}
         if self.cell.url and connection.by_tls:
             connection |= users_tls(server, self.cell.own_tls, self.shared.secrets)
+        if self.cell.server_name and connection.authority:
+            connection |= {"authority": renamed(connection.authority, self.cell.server_name)}
         if (given := self.planned.headers) and (arm == "encrypted" or server.takes_headers_in_clear):
             connection |= {"headers": given}
         version, parameters = self.installation.version, self.program.parameters

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.model.connection import Connected
-from ciphercost.model.proof_row import ProofRow
+from ciphercost.model.errors import CiphercostError
+from ciphercost.model.proof_row import ProofRow, ProofVerdict
 from ciphercost.model.slices import Proof
 from ciphercost.prove import client_certificate, witnesses
 from ciphercost.provision.prepared_cell import PreparedCell
@@ -67,6 +71,34 @@ def note(
     else:
         row.verdict = "not proven"
         row.reason = f"{failed[0].witness} witness: {failed[0].detail}" if failed else ""
+
+
+ORDER: tuple[ProofVerdict, ...] = (
+    "refused", "unreachable", "not proven", "not encrypted", "not enforced", "not verified", "proven",
+)  # fmt: skip
+"""The verdicts, the worst first."""
+
+
+GONE = re.compile(
+    r"no answer from|Is the server running|did not answer|timed out|can't (?:resolve|reach)|[Cc]onnection (?:to \S+ )?refused|cannot connect to|no address",
+    re.IGNORECASE,
+)
+"""In an error: nothing answers there."""
+
+
+def failed(row: ProofRow, error: CiphercostError) -> None:
+    """Fill in the row of a target that could not be examined to the end."""
+    row.verdict, row.reason = "unreachable" if GONE.search(str(error)) else "not proven", f"{error}"
+
+
+def worst(row: ProofRow, rows: Sequence[tuple[str, ProofRow]]) -> None:
+    """Fill in the row of a string that names several servers: that of the worst. `rows`: where each server is, and its row."""
+    place, found = min(rows, key=lambda each: (each[1].ok, ORDER.index(each[1].verdict)))
+    for name in found.__struct_fields__:
+        if name not in ("target", "details"):
+            setattr(row, name, getattr(found, name))
+    if len(rows) > 1:
+        row.reason = f"{place}, {len(rows)} servers in all: {found.reason or found.verdict}"
 
 
 def verified(connected: Connected, pair: ServerPair) -> str:

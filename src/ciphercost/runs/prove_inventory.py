@@ -24,6 +24,7 @@ from ciphercost.host import deadlines
 from ciphercost.model import bounds
 from ciphercost.model.errors import CiphercostError, UsageError
 from ciphercost.model.proof_row import ProofRow
+from ciphercost.runs import prove_facts
 
 SECONDS = 3.0
 """For one login, unless CIPHERCOST_TIMEOUT says another."""
@@ -32,11 +33,6 @@ PATIENCE = 20
 AT_ONCE = 8
 MOST = 10_000
 """Targets of one file."""
-GONE = re.compile(
-    r"no answer from|Is the server running|did not answer|timed out|can't (?:resolve|reach)|[Cc]onnection (?:to \S+ )?refused|cannot connect to|no address",
-    re.IGNORECASE,
-)
-"""In an error: nothing answers there."""
 KEYWORDS = re.compile(r"\w+\s*=")
 Examine = Callable[[Sequence[str], ProofRow], bool]
 """Examines the target of these words, fills in its row, and returns whether it is proven. Raises CiphercostError."""
@@ -142,7 +138,7 @@ def _examine(target: Target, one: Examine, end: int) -> NoReturn:
     except UsageError as error:
         row.verdict, row.reason = "refused", f"{error}"
     except CiphercostError as error:
-        row.verdict, row.reason = "unreachable" if GONE.search(str(error)) else "not proven", f"{error}"
+        prove_facts.failed(row, error)
     except Exception as error:  # one target's fault must not hide the others' rows
         where = traceback.extract_tb(error.__traceback__)[-1]
         row.reason = (

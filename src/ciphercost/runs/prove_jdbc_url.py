@@ -34,8 +34,9 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import jdbc, option_files
 from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
-from ciphercost.load.jdbc import java, jdbc_agent, options, verify
-from ciphercost.load.jdbc.drivers import KEY_STORES, STORE_PASSWORD, Driver, identity_properties
+from ciphercost.load.jdbc import java, jdbc_agent, key_stores, options, verify
+from ciphercost.load.jdbc.drivers import STORE_PASSWORD, TITLES, Driver
+from ciphercost.load.jdbc.key_stores import KEY_STORES
 from ciphercost.load.plaintext_guard import (
     CERTIFICATE_REFUSED,
     CERTIFICATE_WANTED,
@@ -52,6 +53,7 @@ from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
+from ciphercost.runs import prove_facts
 
 DENIED = ("1045", "28P01", "28000")
 """Error codes of a server for a wrong or missing password."""
@@ -230,9 +232,9 @@ def _own_properties(driver: Driver, url: str, place: Path, identity: ClientIdent
     """The driver's properties for the client's certificate, or for the passphrase of the key store that the URL names."""
     if identity is None:
         found = client_identity.passphrase_found() if driver.family in KEY_STORES and _OWN_KEY.search(url) else None
-        return Secret(f"{KEY_STORES[driver.family][1]}={found.reveal()}") if found else None
+        return Secret(f"{KEY_STORES[driver.family].password}={found.reveal()}") if found else None
     store, password = place / "own.p12", client_identity.store_password()
-    properties = identity_properties(driver.family, str(store), password)
+    properties = key_stores.properties(driver.family, TITLES[driver.family], str(store), password)
     store.touch(0o600)
     store.write_bytes(identity.store(password))
     return Secret("\n".join(f"{name}={value}" for name, value in properties.items()))
@@ -252,18 +254,24 @@ def examine(
         raise UsageError(f"{option} {value}: the URL names another key ({there[1]}); remove one of them")
     identity = connection_strings.identity(own, None)
     found: list[tuple[bool, str]] = []
+    rows: list[tuple[str, ProofRow]] = []
     every = jdbc.singles(url)
     for number, each in enumerate(every, start=1):
+        rows.append((each.place, ProofRow(target=each.url)))
         try:
-            proven, text = _examine_one(read(each.url), jars, client, identity, row)
+            proven, text = _examine_one(read(each.url), jars, client, identity, rows[-1][1])
         except RunError as error:
             if len(every) == 1:
                 raise
             proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
+            prove_facts.failed(rows[-1][1], error)
+        rows[-1][1].ok = proven
         title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
         if len(every) == 1:
             title = f"{each.place}, with the URL's properties\n" if each.url != url else ""
         found.append((proven, f"{title}{text}"))
+    if row is not None:
+        prove_facts.worst(row, rows)
     return all(proven for proven, _ in found), "\n".join(text for _, text in found)
 
 

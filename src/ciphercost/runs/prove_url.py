@@ -17,7 +17,7 @@ from ciphercost.model.proof_row import ProofRow
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
 from ciphercost.report.layout import wrap
-from ciphercost.runs import prove
+from ciphercost.runs import prove, prove_facts
 
 
 def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
@@ -32,18 +32,24 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
     takes = TakesUrl.of(engine)
     every = [(takes.connection_string(url) or asked, url) for url in asked.urls]
     found: list[tuple[bool, str]] = []
+    rows: list[tuple[str, ProofRow]] = []
     for place, (alone, url) in zip(asked.places, every, strict=True):
         one = msgspec.structs.replace(cell, url=url)
+        rows.append((str(place), ProofRow(target=url)))
         try:
-            proven, text = _one(one, alone, row)
+            proven, text = _one(one, alone, rows[-1][1])
         except RunError as error:
             if len(every) == 1:
                 raise
             proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
+            prove_facts.failed(rows[-1][1], error)
+        rows[-1][1].ok = proven
         title = (
             f"{place} ({len(found) + 1} of the {len(every)} servers that the string names)\n" if len(every) > 1 else ""
         )
         found.append((proven, f"{title}{text}"))
+    if row is not None:
+        prove_facts.worst(row, rows)
     lines = [text for _, text in found]
     remarks = list(asked.notes)
     if asked.unsaid and not asked.local:
@@ -52,6 +58,9 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
         remarks.insert(
             0, f"--ca {cell.ca}: no effect, since with {asked.said} no certificate is verified: {asked.stronger}"
         )
+    for option, value in cell.own_tls.options.items() if asked.level == "disable" else ():
+        if option != "--ca":
+            remarks.insert(0, f"{option} {value}: no effect, since with {asked.said} nothing is encrypted")
     for note in remarks:
         lines += wrap(f"{note}.", "  ", "    ")
     return all(proven for proven, _ in found), "\n".join(lines)

@@ -15,8 +15,8 @@ use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
-use openssl::x509::{X509, X509VerifyResult};
 use openssl::x509::verify::X509VerifyFlags;
+use openssl::x509::{X509, X509VerifyResult};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::net::IpAddr;

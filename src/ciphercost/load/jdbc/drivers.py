@@ -19,11 +19,12 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 
 from ciphercost.host import maven, versions
 from ciphercost.host.maven import Artifact
+from ciphercost.load.jdbc import key_stores
 from ciphercost.model import bounds
 from ciphercost.model.connection import JdbcCalls, JdbcConnection
 from ciphercost.model.constrained_types import DIRECT
 from ciphercost.model.errors import UsageError, nearest
-from ciphercost.model.secret import Secret, reveal
+from ciphercost.model.secret import Secret
 
 Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird", "h2"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
@@ -242,29 +243,8 @@ def address(driver: Driver, target: Target, wish: TlsRequest, more: Mapping[str,
     if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
         raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate; name it with --ca FILE")
     url, properties, unsaid = _FAMILIES[driver.family](driver, target, wish)
-    own = identity_properties(driver.family, wish.identity, wish.identity_password) if wish.identity else {}
+    own = key_stores.properties(driver.family, TITLES[driver.family], wish.identity, wish.identity_password)
     return Address(url, {**properties, **own, **(more or {})}, unsaid)
-
-
-KEY_STORES: dict[Family, tuple[str, str, str]] = {
-    "connector-j": (
-        "clientCertificateKeyStoreUrl",
-        "clientCertificateKeyStorePassword",
-        "clientCertificateKeyStoreType",
-    ),
-    "mariadb": ("keyStore", "keyStorePassword", "keyStoreType"),
-    "pgjdbc": ("sslkey", "sslpassword", ""),
-}
-"""By family: the properties for the client's key store, its password and its type. The other families have none."""
-
-
-def identity_properties(family: Family, store: str, password: Secret | None) -> dict[str, str]:
-    """The properties by which a driver presents the certificate in a key store. Raises UsageError. Pure."""
-    if family not in KEY_STORES:
-        raise UsageError(f"{TITLES[family]} presents no client certificate; remove --cert and --key")
-    file, its_password, kind = KEY_STORES[family]
-    where = Path(store).absolute().as_uri() if family == "connector-j" else str(Path(store).absolute())
-    return {file: where, its_password: reveal(password), **({kind: "PKCS12"} if kind else {})}
 
 
 def checks_by_password(driver: Driver) -> bool:
