@@ -195,9 +195,8 @@ def test_a_comparison_leads_with_what_is_added_and_its_base() -> None:
     assert added_text.difference(pair.added.difference) in said
     document = comparison_document.of(found)
     assert blocks.Text(said) in document.blocks[:2]
-    (figures,) = (
-        each for section in blocks.only(blocks.Section, document.blocks) for each in blocks.only(blocks.Figures, section.blocks)
-    )  # fmt: skip
+    sections = {each.title: each for each in blocks.only(blocks.Section, document.blocks)}
+    (figures,) = blocks.only(blocks.Figures, sections[pair.title].blocks)
     assert figures.rows[0] == comparison_text.added_row(pair)
 
 
