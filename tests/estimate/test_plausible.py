@@ -99,9 +99,7 @@ def test_a_wait_of_one_arm_is_the_reason_and_nothing_is_computed_from_it() -> No
     found = made({"plain": WAIT})
     assert codes(found) == ["fixed-wait"]
     assert "TCP_NODELAY" in found.warnings[0].text
-    assert verdict_text.sentences(result(found))[0].startswith(
-        "NOT THE COST OF ENCRYPTION: the plain arm waits for about 44 ms"
-    )
+    assert verdict_text.doubt(found) in verdict_text.sentences(result(found))[0]
     assert capacity.line(found) == ""
     assert "not what encryption costs" in money.of(found, Price(0.04, "hour", "$")).reason
     advised = advice.advise(result(found), limit=0.1)
@@ -121,7 +119,7 @@ def test_both_arms_that_wait_hide_the_cost_but_not_that_of_cpu() -> None:
         {"throughput": estimate(1.0, 0.001), "server_cpu_per_op": estimate(1.2)},
     )
     assert codes(found) == ["fixed-wait-in-both-arms"]
-    assert verdict_text.sentences(result(found))[0].startswith("HIDDEN COST: both arms wait for about 44 ms")
+    assert verdict_text.doubt(found) in verdict_text.sentences(result(found))[0]
     assert "servers become 12" in capacity.line(found)
     longer = made({"plain": WAIT, "encrypted": Wait(201.0, 0.9, 0.9)}, {"throughput": estimate(0.2)})
     assert codes(longer) == ["fixed-wait"]

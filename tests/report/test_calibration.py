@@ -31,7 +31,7 @@ def said(cell: Cell, seconds: float = 45.0) -> str:
 
 def test_the_noise_floor_is_the_half_width_of_the_interval() -> None:
     text = said(control(math.log(1.012)))
-    assert "can't be distinguished from noise (95 %) on this machine by a run of this length" in " ".join(text.split())
+    assert calibration.share(calibration.floor(control(math.log(1.012)).overhead["throughput"])) == "1.2 %"
     assert re.search(r"operations per second +1\.2 %", text)
     assert "unresolved" not in text
 
@@ -53,8 +53,11 @@ def test_how_long_a_run_must_be_for_one_percent_is_the_length_at_which_its_inter
 
 
 def test_one_session_states_what_its_floor_excludes() -> None:
-    text = " ".join(said(control(0.02, mode="quick", sessions=1, blocks=20), 20).split())
-    assert "1 % needs about --time 81s" in text
+    quick = control(0.02, mode="quick", sessions=1, blocks=20)
+    text = " ".join(said(quick, 20).split())
+    needed = math.ceil(20 * (0.02 / math.log(1.01)) ** 2)
+    assert f"--time {needed}s" in calibration.longer(quick.overhead["throughput"], quick, 20)
+    assert calibration.longer(quick.overhead["throughput"], quick, 20) in text
     assert "does not include the scatter between restarts" in text
 
 

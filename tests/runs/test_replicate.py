@@ -21,6 +21,7 @@ from ciphercost.model.spec import ARMS, Spec
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, replicate
 from ciphercost.studies.mysql_tls import MysqlTls
+from ciphercost.studies.sheet import FINDINGS
 from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -73,7 +74,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
     assert "the same here" in text
-    assert "What the published procedure could not show" in text
+    assert FINDINGS in text
     assert "31.49 → 31.92" in text
     # After a kill, the report has only what was recorded.
     kept.runs, kept.complete = kept.runs[:3], False

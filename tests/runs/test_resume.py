@@ -21,6 +21,7 @@ from ciphercost.host import procfs
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
+from ciphercost.model.run_directory import read_facts
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.runs import conclude, pipeline, resume
@@ -150,7 +151,7 @@ def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_
     result, _ = resume.run_in(tmp_path / "run")
     said = [each.text for each in result.cells[0].warnings if each.code == "resumed"]
     assert len(said) == 1
-    assert "it kept 0 complete sessions of this cell and discarded 100 slices of incomplete sessions" in said[0]
+    assert read_facts(tmp_path / "run").cells[0].thrown_away == 100
     assert sessions_of(tmp_path / "run") == [(0, 1)]
 
 

@@ -37,7 +37,7 @@ def _blocks(found: Comparison) -> Iterator[Block]:
     for name, text in words.machines(found):
         yield Alarm(words.LOUD, [f"{name}: {text}"])
     for title, units in words.units_by_end(found):
-        yield Figures("change", list(words.unit_rows(units)), (title, *CHANGED[1:]))
+        yield Section(title, [Figures("change", list(words.unit_rows(units)), ("unit", *CHANGED[1:]))], folded=False)
     head, rows = _summary(found)
     figures = frozenset({2, 3}) if len(head) < len(SUMMARY) + len(ADDED) else frozenset({2, 3, 5, 6})
     yield Table("The costs that were compared", head, rows, "summary", right=figures)

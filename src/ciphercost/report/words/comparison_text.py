@@ -242,10 +242,10 @@ def unit_rows(units: Iterable[UnitChange]) -> Iterator[tuple[str, str, str, str]
 
 
 def units_by_end(of: Comparison) -> Iterator[tuple[str, list[UnitChange]]]:
-    """(`postgresql tls adds server CPU to each`, its units), run by run."""
+    """(`postgresql tls: server CPU that encryption adds to each unit of work`, its units), run by run."""
     found: dict[tuple[int, str, str, str], list[UnitChange]] = {}
     for each in of.units:
         found.setdefault((each.run, each.engine, each.mechanism, each.whose), []).append(each)
     for (run, engine, mechanism, whose), units in found.items():
         where = f"run {run} · " if len(of.runs) > 2 else ""
-        yield f"{where}{engine} {mechanism} adds {whose} to each", units
+        yield f"{where}{engine} {mechanism}: {whose} that encryption adds to each unit of work", units
