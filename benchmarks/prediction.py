@@ -108,7 +108,13 @@ def name(cell: CellSpec) -> str:
     """Of the directory of a held-out cell's run."""
     return "-".join(
         filter(
-            None, (Path(cell.sql).stem if cell.sql else cell.workload, cell.factors.get("size", ""), cell.cache, f"{cell.rows or ''}")
+            None,
+            (
+                Path(cell.sql).stem if cell.sql else cell.workload,
+                cell.factors.get("size", ""),
+                cell.cache,
+                f"{cell.rows or ''}",
+            ),
         )
     )
 

@@ -68,7 +68,7 @@ def light(cell: Cell) -> bool:
     """Whether what is added to its operations is next to nothing but that of requests: few bytes, on connections that stay open."""
     arm = cell.arms.get("plain", {})
     few = arm.get("connects", 0) <= LIGHT_CONNECTS * arm.get("operations", 0)
-    return few and arm.get("wire_bytes_per_op", 0) <= LIGHT_BYTES
+    return bool(few and arm.get("wire_bytes_per_op", 0) <= LIGHT_BYTES)
 
 
 def _as_predicted(parts: Parts, cell: Cell) -> bool:
