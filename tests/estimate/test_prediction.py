@@ -99,6 +99,8 @@ def test_what_was_left_out_is_said() -> None:
     assert "an operation is taken to have 200 bytes on the wire" in text
     assert "connections are taken to stay open" in text
     assert "--response" not in " ".join(one(exact()).notes)
+    several = " ".join(one(exact(), Load(2000.0, 300.0, round_trips=7.0)).notes)
+    assert "1,400 bytes on the wire, as the smallest that was measured for each round trip" in several
 
 
 def test_bytes_far_beyond_what_was_measured_are_a_guess() -> None:
