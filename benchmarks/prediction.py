@@ -4,10 +4,11 @@ Each server is measured twice: with the cells that its costs are fitted to (`--s
 sizes. For each of these `predict` gets the plain arm's rate, CPU time, round trips, bytes and connections, or the pages of an operation,
 and says what encryption adds; the other run has measured that.
 
-    python benchmarks/prediction.py [SECONDS] [SERVER:MECHANISM…] [--keep DIRECTORY]
+    python benchmarks/prediction.py [SECONDS] [SERVER:MECHANISM…] [--keep DIRECTORY [--judge]] [--note TEXT]
 
 prints a table of errors and the share of measured values within the predicted interval, widened by the measured one's own error, and
-writes benchmarks/prediction.json. With --keep the runs stay in DIRECTORY, and those that are there already are not measured again.
+writes benchmarks/prediction.json. With --keep the runs stay in DIRECTORY, and those that are there already are not measured again; with
+--judge no others are.
 """
 
 from __future__ import annotations
@@ -103,7 +104,24 @@ def run(cells: Sequence[CellSpec], seconds: float, directory: Path) -> Result:
     return pipeline.run(spec, directory)
 
 
-def measure(targets: Sequence[str], seconds: float, place: Path) -> Iterator[tuple[str, Result, list[Cell]]]:
+def name(cell: CellSpec) -> str:
+    """Of the directory of a held-out cell's run."""
+    return "-".join(
+        filter(
+            None,
+            (
+                Path(cell.sql).stem if cell.sql else cell.workload,
+                cell.factors.get("size", ""),
+                cell.cache,
+                f"{cell.rows or ''}",
+            ),
+        )
+    )
+
+
+def measure(
+    targets: Sequence[str], seconds: float, place: Path, judge: bool
+) -> Iterator[tuple[str, Result, list[Cell]]]:
     """(target, run of the fitted cells, cells that were held out)."""
     for target in targets:
         engine, _, mechanism = target.partition(":")
@@ -112,9 +130,11 @@ def measure(targets: Sequence[str], seconds: float, place: Path) -> Iterator[tup
         own.mkdir(parents=True, exist_ok=True)
         known = run(fitted(cell), seconds, own / "fitted")
         others: list[Cell] = []
-        for number, each in enumerate(held_out(cell, own)):
+        for each in held_out(cell, own):
+            if judge and not (own / name(each) / "result.json").exists():
+                continue
             try:
-                others += run([each], seconds, own / str(number)).cells
+                others += run([each], seconds, own / name(each)).cells
             except UsageError as error:
                 print(f"  {target} {each.workload or each.sql}: {error}", flush=True)
         yield target, known, others
@@ -179,6 +199,9 @@ def compared(target: str, known: Result, cell: Cell) -> Compared | None:
         print(f"  {target} {named}: {cell.status} {cell.reason}", flush=True)
         return None
     of = load(cell)
+    if cell.layer == "rest" and not of.units:
+        print(f"  {target} {named}: reads and writes no pages, so there is nothing to predict", flush=True)
+        return None
     try:
         (made,) = prediction.predict(known, of)
         with model(0.0):
@@ -221,13 +244,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("given", nargs="*")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--judge", action="store_true")
     parser.add_argument("--note", default="", help="how the machine was, for the JSON")
     options = parser.parse_args()
     given = list(options.given)
     seconds = float(given.pop(0)) if given and given[0].replace(".", "").isdigit() else SECONDS
     pairs: list[tuple[str, Result, Cell]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for target, known, others in measure(given or TARGETS, seconds, options.keep or Path(scratch)):
+        for target, known, others in measure(given or TARGETS, seconds, options.keep or Path(scratch), options.judge):
             pairs += [(target, known, each) for each in others]
     rows = list(filter(None, (compared(*each) for each in pairs)))
     for each in rows:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ciphercost.estimate import model_error, parts, prediction, unit_costs
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import Load, Prediction
-from ciphercost.model.result import Cell, Result
+from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import prediction_text
 from test_parts import cell, cells
 from test_unit_costs import cell as unit_cell
@@ -99,6 +99,8 @@ def test_what_was_left_out_is_said() -> None:
     assert "an operation is taken to have 200 bytes on the wire" in text
     assert "connections are taken to stay open" in text
     assert "--response" not in " ".join(one(exact()).notes)
+    several = " ".join(one(exact(), Load(2000.0, 300.0, round_trips=7.0)).notes)
+    assert "1,400 bytes on the wire, as the smallest that was measured for each round trip" in several
 
 
 def test_bytes_far_beyond_what_was_measured_are_a_guess() -> None:
@@ -247,6 +249,18 @@ def test_pages_and_log_that_were_fitted_together_are_predicted_together() -> Non
         msgspec.structs.replace(of, costs=whole), Load(1000.0, 300.0, units={"page read": 50.0, "page written": 60.0})
     )
     assert found.added_us.value == pytest.approx(110 * whole[0].us.value / 1000)
+
+
+@pytest.mark.parametrize(
+    ("us", "words"), [(-3.0, "costs less than nothing"), (900.0, "times what its cipher alone does")]
+)
+def test_a_cost_that_can_not_be_believed_is_said(us: float, words: str) -> None:
+    of = at_rest()
+    doubted = [msgspec.structs.replace(each, us=Part(us, us - 1, us + 1), floor_us=6.0) for each in of.costs[:1]]
+    load = Load(1000.0, 300.0, units={"page read": 10.0})
+    found = one(msgspec.structs.replace(of, costs=[*doubted, *of.costs[1:]]), load)
+    assert words in " ".join(found.notes)
+    assert "by the fit" not in " ".join(one(of, load).notes)
 
 
 def test_a_unit_that_the_cells_do_not_tell_is_refused_if_given_and_named_if_read() -> None:

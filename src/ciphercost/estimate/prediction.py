@@ -145,9 +145,10 @@ def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> P
     notes = []
     sent = load.bytes_per_operation
     if sent is None:
-        sent = min(wires)
+        of_each = " for each round trip" if load.round_trips > 1 else ""
+        sent = min(wires) * max(1.0, load.round_trips)
         notes.append(
-            f"an operation is taken to have {number(sent)} bytes on the wire, as the smallest that was measured; --response changes that"
+            f"an operation is taken to have {number(sent)} bytes on the wire, as the smallest that was measured{of_each}; --response changes that"
         )
     elif sent > BEYOND * max(wires):
         notes.append(

@@ -5,7 +5,7 @@ The costs of pages, log and values are those of `unit_costs`. What an operation 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ciphercost.estimate import least_squares
@@ -18,6 +18,8 @@ TOGETHER: Mapping[Unit, tuple[Unit, ...]] = {
     "value": ("value sealed", "value opened", "value searched"),
 }
 """Units that a fit takes together where its cells can't tell them apart."""
+FAR = 5.0
+"""Times what a cipher alone costs, from which a cost is doubted."""
 LOG: Unit = "kilobyte of log"
 WHOLE: tuple[Unit, ...] = (*TOGETHER, "kilobyte")
 """Units of which a load says only what they consist of."""
@@ -95,6 +97,7 @@ def of(fit: Fit, result: Result, load: Load) -> Added:
         notes.append(
             f"a search is taken to be in a table of {searched.rows:,} rows; without an index it opens every row, so a larger table costs more"
         )
+    notes += _doubts(fit)
     counts = [_count(each.unit, work, page) for each in fit.costs]
     whole = least_squares.together([each.us for each in fit.costs], counts, fit.first.error, fit.first.scatter)
     by_unit: dict[str, float] = {
@@ -107,6 +110,18 @@ def of(fit: Fit, result: Result, load: Load) -> Added:
     if fit.first.end == "client":
         notes.append("the application encrypts, so this CPU time is the application's and not the server's")
     return Added(whole, by_unit, notes)
+
+
+def _doubts(fit: Fit) -> Iterator[str]:
+    """What makes a cost of the fit hard to believe: a unit can't cost less than nothing, nor many times what its cipher alone does."""
+    for each in fit.costs:
+        if each.us.value < 0:
+            yield f"by the fit a {each.unit} costs less than nothing, so its cells do not tell the costs apart; measure longer, on a quiet machine"
+        elif each.floor_us and each.us.value > FAR * each.floor_us:
+            yield (
+                f"by the fit a {each.unit} costs {each.us.value / each.floor_us:.0f} times what its cipher alone does, so something else differs "
+                "between its cells; measure longer, on a quiet machine"
+            )
 
 
 def _count(unit: Unit, work: Mapping[Unit, float], page: int) -> float:

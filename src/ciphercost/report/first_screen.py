@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.estimate import unit_prediction
+from ciphercost.estimate import plausible, unit_prediction
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
@@ -143,6 +143,10 @@ def basis(cells: Sequence[Cell]) -> str:
         proven = "these are controls, so neither arm is encrypted"
     else:
         proven = "proven on in one arm, off in the other"
+        if disturbed.warning(cells):
+            proven += ", but other processes disturbed the run"
+        elif any(map(plausible.is_no_cost, known)):
+            proven += ", but some figures are not its cost: see above"
     sessions = max(cell.sessions for cell in known)
     if any(cell.mode == "quick" for cell in known) and sessions == 1:
         covered = "A restart may change the figures."

@@ -201,6 +201,7 @@ def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
                 "mark": {"type": "rule", "color": INK, "strokeWidth": 1.2},
                 "encoding": {"x": {"field": "at", **x}},
             },
+            *([_plate(y, texts, height)] if width == "narrow" else []),
             {
                 "transform": measured,
                 "mark": {"type": "rule", **offset, "color": INK, "strokeWidth": 2.2},
@@ -258,6 +259,13 @@ def _steps(axis: _Axis) -> tuple[float, ...]:
     """Marks within a power of ten; fewer if the axis spans more powers."""
     span = axis.most - axis.least
     return (1, 1.5, 2, 3, 5, 7) if span < 0.8 else (1, 2, 5) if span < 1.6 else (1,)
+
+
+def _plate(y: dict[str, Any], texts: int, height: int) -> dict[str, Any]:
+    """No line runs through a row's texts: they lie on a plate of the page's colour."""
+    middle = ABOVE + texts / 2 - height / 2
+    mark = {"type": "bar", "color": BACKGROUND, "height": texts + 2, "yOffset": middle}
+    return {"mark": mark, "encoding": {"x": {"value": 0}, "x2": {"value": SIZES["narrow"]["width"]}, "y": y}}
 
 
 def _words(width: Width, y: dict[str, Any], height: int) -> list[dict[str, Any]]:
