@@ -384,7 +384,6 @@ RULES = [
         r"test_deadlines::test_the_command_ends.*\[prove-(mysql|firebird|web|postgresql, TLS)",
         r"test_deadlines::test_the_command_ends.*\[run-.*(TLS|greeting)\]",
         r"test_estimator::test_a_hundred_thousand_slices.*\[quick\]",
-        r"test_experiment::test_the_cost_difference.*\[full\]",
         r"test_grants::.*\[mariadb",
         r"test_grants::test_exactly.*(-mixed-crud\]|\[mysql)",
         r"test_grants::test_in_columns.*\[(mysql|firebird)\]",

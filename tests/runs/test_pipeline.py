@@ -7,17 +7,20 @@ import shlex
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 
+import fake as fake_agent
 from ciphercost.load import workloads
 from ciphercost.model import run_directory, schema
-from ciphercost.model.result import Result
+from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import schedule
 from ciphercost.runs import conclude, pipeline
 from fake import Fake
 
 DOCS = Path(__file__).parents[2] / "docs"
+TWO_PERCENT = "--effect 0.02 --sd 0.01"
 
 
 def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: object) -> Result:
@@ -26,16 +29,31 @@ def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: o
     return pipeline.run(spec, tmp_path / "run")
 
 
-@pytest.mark.parametrize("mode", ["full", "quick"])
-def test_an_effect_of_two_percent_comes_out_as_two_percent(tmp_path: Path, fake: Fake, mode: str) -> None:
-    fake("--effect 0.02 --sd 0.01")
-    cell = measure(tmp_path, mode).cells[0]
+@pytest.fixture(scope="module")
+def two_percent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a full run with an effect of 2 %."""
+    place = tmp_path_factory.mktemp("full")
+    with fake_agent.in_place(place, TWO_PERCENT):
+        measure(place)
+    return place / "run"
+
+
+def check_two_percent(cell: Cell) -> None:
     throughput = cell.overhead["throughput"]
     assert cell.status == "ok"
     assert cell.verdict == "differs"
     assert throughput.low < 1 / 1.02 < throughput.high
     assert abs(throughput.ratio - 1 / 1.02) < 0.005
     assert abs(cell.overhead["client_cpu_per_op"].ratio - 1.02) < 0.005
+
+
+def test_an_effect_of_two_percent_comes_out_as_two_percent(two_percent: Path) -> None:
+    check_two_percent(msgspec.json.decode((two_percent / "result.json").read_bytes(), type=Result).cells[0])
+
+
+def test_so_it_does_in_a_quick_run(tmp_path: Path, fake: Fake) -> None:
+    fake(TWO_PERCENT)
+    check_two_percent(measure(tmp_path, "quick").cells[0])
 
 
 def test_drift_does_not_become_an_effect(tmp_path: Path, fake: Fake) -> None:
@@ -76,22 +94,18 @@ def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_conn
     assert any("rate" not in each for each in slices)
 
 
-def test_the_result_passes_its_published_schema(tmp_path: Path, fake: Fake) -> None:
-    fake("--effect 0.02 --sd 0.01")
-    measure(tmp_path)
+def test_the_result_passes_its_published_schema(two_percent: Path) -> None:
     published = json.loads((DOCS / "result.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(published)
-    jsonschema.validate(json.loads((tmp_path / "run" / "result.json").read_text()), published)
+    jsonschema.validate(json.loads((two_percent / "result.json").read_text()), published)
 
 
 def test_the_published_schema_is_up_to_date() -> None:
     assert json.loads((DOCS / "result.schema.json").read_text()) == schema.result_schema(), "run `make schema`"
 
 
-def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake: Fake) -> None:
-    fake("--effect 0.02 --sd 0.01")
-    measure(tmp_path)
-    assert run_directory.encode(conclude.result_of(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
+def test_a_run_estimated_again_from_its_record_gives_the_same_result(two_percent: Path) -> None:
+    assert run_directory.encode(conclude.result_of(two_percent)) == (two_percent / "result.json").read_bytes()
 
 
 def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake: Fake) -> None:
@@ -151,11 +165,9 @@ def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path
     assert len(list(run_directory.read_slices(tmp_path / "run"))) == 36, "40 slices less the four that compare rows"
 
 
-def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake: Fake) -> None:
-    fake("--sd 0.01")
-    measure(tmp_path)
+def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(two_percent: Path) -> None:
     blocks: dict[tuple[int, str, int], list[tuple[int, str, str]]] = {}
-    for each in run_directory.read_slices(tmp_path / "run"):
+    for each in run_directory.read_slices(two_percent):
         if each.phase in ("capacity", "latency"):
             blocks.setdefault((each.session, each.phase, each.block), []).append((each.position, each.order, each.arm))
     for slices in blocks.values():

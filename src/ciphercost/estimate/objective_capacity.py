@@ -48,9 +48,12 @@ class Capacities:
         self.arms: dict[Arm, list[Tried]] = {arm: [] for arm in ARMS}
         self._curve: dict[float, dict[Arm, list[SliceRecord]]] = defaultdict(lambda: {arm: [] for arm in ARMS})
         """By rate, the slices in which both arms had it."""
+        self._known: dict[tuple[object, ...], dict[Arm, Parts]] = {}
+        """What `_parts` has worked out, by mode and number of blocks, since the last change."""
 
     def add(self, records: Sequence[SliceRecord], *, keep: bool) -> None:
         """Add a block's four slices. `keep`: with what the curve needs. Raises UsageError if a histogram is damaged."""
+        self._known.clear()
         for arm in ARMS:
             own = [record for record in records if record.arm == arm]
             first = own[0]
@@ -63,6 +66,7 @@ class Capacities:
 
     def drop(self, session: int) -> None:
         """Remove a session."""
+        self._known.clear()
         self.arms = {arm: [each for each in tried if each.session != session] for arm, tried in self.arms.items()}
         for both in self._curve.values():
             for arm in ARMS:
@@ -75,6 +79,12 @@ class Capacities:
 
         Of sessions in full mode, once there are two, else of groups of blocks, which are the same in both arms.
         """
+        asked = (mode, *map(len, self.arms.values()))
+        if asked not in self._known:
+            self._known[asked] = self._worked_out(mode)
+        return self._known[asked]
+
+    def _worked_out(self, mode: Mode) -> dict[Arm, Parts]:
         arms = {arm: ArmSoFar(self.arms[arm], self.objective) for arm in ARMS}
         arms = {arm: each for arm, each in arms.items() if len(each.aimed) >= LEAST_BLOCKS and each.shows()}
         if not arms:
