@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from ciphercost.host import maven
 from ciphercost.host.maven import Artifact
 from ciphercost.host.pki import Pki
-from ciphercost.load.jdbc import drivers
+from ciphercost.load.jdbc import drivers, suites
 from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Target, TlsRequest, address, find
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import Require
@@ -111,7 +111,7 @@ def test_h2s_driver_has_no_word_for_tls_but_its_url() -> None:
     ],
 )
 def test_javas_name_of_a_suite_leads_back_to_openssls(suite: str) -> None:
-    assert drivers.openssl(drivers.iana(suite)) == suite
+    assert suites.openssl(suites.iana(suite)) == suite
 
 
 def test_what_a_version_cannot_do_is_refused() -> None:
@@ -132,12 +132,12 @@ def test_what_the_user_adds_wins() -> None:
 
 
 def test_a_suite_has_a_name_in_java() -> None:
-    assert drivers.iana("ECDHE-ECDSA-CHACHA20-POLY1305") == "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
-    assert drivers.iana("ECDHE-RSA-AES128-GCM-SHA256") == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
-    assert drivers.iana("ECDHE-RSA-AES256-SHA384") == "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
-    assert drivers.iana("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384"
+    assert suites.iana("ECDHE-ECDSA-CHACHA20-POLY1305") == "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
+    assert suites.iana("ECDHE-RSA-AES128-GCM-SHA256") == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+    assert suites.iana("ECDHE-RSA-AES256-SHA384") == "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
+    assert suites.iana("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384"
     with pytest.raises(UsageError, match="cipher suite ROT13"):
-        drivers.iana("ROT13")
+        suites.iana("ROT13")
 
 
 def test_jars_come_in_their_order_once_and_only_as_they_are_pinned(

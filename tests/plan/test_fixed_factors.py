@@ -26,11 +26,16 @@ def fixed(engine: str, mechanism: str, workload: str, **factors: str) -> set[str
         (
             "postgresql",
             "bulk-read",
-            {"client-cert", "resumption", "share", "ends", "chunks"},
-            {"version", "cipher", "size"},
+            {"resumption", "share", "ends", "chunks"},
+            {"client-cert", "negotiation", "version", "cipher", "size"},
         ),
         ("nginx", "file", {"ends"}, {"client-cert", "resumption", "share", "version", "size"}),
-        ("valkey", "kv-get", {"client-cert", "share", "ends"}, {"version", "certificate", "size"}),
+        (
+            "valkey",
+            "kv-get",
+            {"negotiation", "channel-binding", "share", "ends"},
+            {"client-cert", "version", "certificate", "size"},
+        ),
     ],
 )
 def test_what_a_server_or_a_formula_decides_is_no_choice(

@@ -22,7 +22,6 @@ from ciphercost.commands._options import (
 from ciphercost.commands._say import say
 from ciphercost.commands._spec import cell_of
 from ciphercost.model.errors import UsageError
-from ciphercost.model.own_tls import OwnTls
 
 if TYPE_CHECKING:
     from ciphercost.model.proof_row import ProofRow
@@ -123,6 +122,7 @@ def _examined(targets: Sequence[str], given: dict[str, Any], row: ProofRow | Non
             "http://… https://… and redis://… rediss://…; -f FILE checks the targets of a file"
         )
     if target.startswith("jdbc:"):
+        from ciphercost.model.own_tls import OwnTls
         from ciphercost.runs import prove_jdbc_url
 
         for option, name in (

@@ -1,10 +1,10 @@
 //! The fields of `connect` for a web server.
 
 use super::header_lines;
+use super::secret::Secret;
 use super::server::{ChannelBinding, Server, Tls, TlsVersion};
 use crate::failure::{Failure, Result};
 use serde::Deserialize;
-use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 pub enum HttpVersion {
@@ -55,16 +55,6 @@ pub struct Http {
     /// The first request goes before the handshake is complete (0-RTT), where a resumed session allows it.
     #[serde(default)]
     pub early_data: bool,
-}
-
-/// A text that no debugging output shows.
-#[derive(Clone, Default, Deserialize)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Secret")
-    }
 }
 
 fn root() -> String {

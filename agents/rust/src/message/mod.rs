@@ -7,6 +7,7 @@ mod flat;
 pub mod header_lines;
 mod http;
 mod request;
+mod secret;
 mod server;
 
 pub use answer::{Answer, Connected, SliceAnswer};

@@ -1,6 +1,6 @@
 //! The fields of `connect` for a server reached over TCP, and for TLS.
 
-use super::http::Secret;
+use super::secret::Secret;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]

@@ -1,5 +1,6 @@
 //! A connection, unencrypted, under TLS, under Firebird's wire encryption or by QUIC, with as few system calls as there are flights.
 
+pub mod binding;
 mod datagrams;
 mod naming;
 pub mod quic;

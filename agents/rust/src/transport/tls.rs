@@ -8,8 +8,6 @@ use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
-use openssl::hash::MessageDigest;
-use openssl::nid::Nid;
 use openssl::pkey::PKey;
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslMode, SslRef, SslSessionCacheMode,
@@ -288,18 +286,6 @@ impl TlsClient {
                 .unwrap_or_default(),
         }
     }
-}
-
-/// The hash of the server's certificate to which a login can be bound (RFC 5929, tls-server-end-point): by the hash function of its
-/// signature, but SHA-256 for MD5 and SHA-1. None: its signature has no hash function of its own, as Ed25519's.
-pub fn end_point(ssl: &SslRef) -> Option<Vec<u8>> {
-    let certificate = ssl.peer_certificate()?;
-    let digest = match certificate.signature_algorithm().object().nid().signature_algorithms()?.digest {
-        Nid::MD5 | Nid::SHA1 => MessageDigest::sha256(),
-        Nid::UNDEF => return None,
-        other => MessageDigest::from_nid(other)?,
-    };
-    certificate.digest(digest).ok().map(|hash| hash.to_vec())
 }
 
 /// Loads the client's own certificate and key, for a server that requests them.

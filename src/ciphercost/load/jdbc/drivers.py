@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 from ciphercost.host import maven, versions
 from ciphercost.host.maven import Artifact
 from ciphercost.load.jdbc import key_stores
+from ciphercost.load.jdbc.suites import iana
 from ciphercost.model import bounds
 from ciphercost.model.connection import JdbcCalls, JdbcConnection
 from ciphercost.model.constrained_types import DIRECT
@@ -404,32 +405,6 @@ def _default_tls(store: str) -> list[str]:
         "-Djdk.tls.client.disableExtensions=psk_key_exchange_modes,pre_shared_key",
         "-Dh2.enableAnonymousTLS=false",
     ]
-
-
-def openssl(suite: str) -> str:
-    """Convert `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` to `ECDHE-RSA-AES256-GCM-SHA384`, as in `iana`. Other names stay. Pure."""
-    match = re.fullmatch(
-        r"TLS_((?:EC)?DHE_[A-Z]+)_WITH_(AES_(?:128|256)_(?:GCM|CBC)_SHA\d+|CHACHA20_POLY1305)(?:_SHA256)?", suite
-    )
-    if match is None:
-        return suite
-    cipher = re.sub(r"AES_(\d+)", r"AES\1", match[2]).replace("_CBC", "")
-    return f"{match[1]}_{cipher}".replace("_", "-")
-
-
-def iana(suite: str) -> str:
-    """Convert `ECDHE-RSA-AES256-GCM-SHA384` to `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`. IANA names stay.
-
-    Raises UsageError. Pure.
-    """
-    if suite.startswith("TLS_"):
-        return suite
-    match = re.fullmatch(r"((?:EC)?DHE-[A-Z]+)-(AES(?:128|256)(?:-[A-Z]+)?-SHA\d+|CHACHA20-POLY1305)", suite)
-    if match is None:
-        raise UsageError(f"Java does not support the cipher suite {suite}")
-    cipher = re.sub(r"AES(\d+)", r"AES_\1", match[2]).replace("-", "_")
-    cipher = f"{cipher}_SHA256" if cipher.startswith("CHACHA20") else re.sub(r"(\d)_SHA", r"\1_CBC_SHA", cipher)
-    return f"TLS_{match[1].replace('-', '_')}_WITH_{cipher}"
 
 
 def connection(

@@ -21,7 +21,7 @@ from ciphercost.host.impostor import Speech
 from ciphercost.host.ports import address_of, is_loopback
 from ciphercost.host.supervisor import Supervisor, temporary
 from ciphercost.load.agent import Agent
-from ciphercost.load.jdbc import drivers, java
+from ciphercost.load.jdbc import drivers, java, suites
 from ciphercost.load.jdbc.drivers import Driver, Mode, Target, TlsRequest
 from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _properties
 from ciphercost.load.jdbc.verify import MOST_SHOWN, Verdict, hint, refuses_impostor, refuses_other_name
@@ -113,7 +113,7 @@ class JdbcAgent(Agent):
         answer = msgspec.structs.replace(
             answer,
             server_version=plain_version(answer.server_version),
-            cipher=drivers.openssl(answer.cipher),
+            cipher=suites.openssl(answer.cipher),
             resumed=None,  # JDBC can't report it
         )
         if answer.encrypted and connection.by_tls:
@@ -267,7 +267,7 @@ class JdbcAgent(Agent):
         Raises Unproven if its driver or its session's encryption differs from what `connect` reported.
         """
         answer = super().slice(arm, seconds, **more)
-        answer = msgspec.structs.replace(answer, cipher=drivers.openssl(answer.cipher))
+        answer = msgspec.structs.replace(answer, cipher=suites.openssl(answer.cipher))
         if (connected := self.said.get(arm)) is None:
             return answer
         for name in ("driver_version", "encrypted", "protocol", "cipher"):

@@ -5,8 +5,8 @@ use crate::connection::Step;
 use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{ChannelBinding as Binding, Server, Tls};
+use crate::transport::binding;
 use crate::transport::socket::Socket;
-use crate::transport::tls;
 use bytes::BytesMut;
 use openssl::ssl::SslRef;
 use postgres_protocol::authentication::md5_hash;
@@ -63,7 +63,7 @@ impl wire::Login<Inbox> for Login {
 
     fn protected_by(&mut self, session: &SslRef, asked: &Server) {
         if asked.channel_binding != Binding::Disable {
-            self.end_point = tls::end_point(session);
+            self.end_point = binding::end_point(session);
         }
     }
 
