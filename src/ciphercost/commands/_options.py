@@ -154,9 +154,11 @@ def _keep_every(context: click.Context, _: click.Parameter, every: str | None) -
 
 def _use_password_command(context: click.Context, _: click.Parameter, command: str | None) -> None:
     """Let every login to a server of the user's take its password from this command."""
+    every = context.meta.get(EVERY)
+    if context.resilient_parsing or (command is None and not every):  # while the shell completes words
+        return
     from ciphercost.load import password_command, units
 
-    every = context.meta.get(EVERY)
     if every and not command:
         raise UsageError(f"{password_command.EVERY} {every} has no effect without {password_command.OPTION}; remove it")
     if command is not None:
