@@ -267,5 +267,13 @@ def test_the_page_shows_the_line_of_what_it_means_elsewhere_first() -> None:
     assert not list(elsewhere.plots(Subject(results.result(embedded()))))
 
 
+@pytest.mark.parametrize("mean", [-0.1, 0.0])
+def test_an_addition_of_nothing_or_less_has_no_line(mean: float) -> None:
+    made = results.result(cell(mean, 0.4))
+    assert first_screen.carried(made) is not None
+    assert not list(elsewhere.plots(Subject(made)))
+    assert html.render(made)
+
+
 def test_marks_are_the_workloads_that_belong_beside_the_line() -> None:
     assert [mark.name for mark in elsewhere.marks(split())] == ["point-select"], "others send much or open connections"

@@ -41,7 +41,7 @@ class Mark(NamedTuple):
 
 def plots(of: Subject) -> Iterator[Plot]:
     added = first_screen.carried(of.result)
-    if added is not None:
+    if added is not None and added.value > 0:  # a logarithmic axis has no 0
         yield _plot(added, of.result)
 
 
