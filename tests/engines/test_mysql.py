@@ -14,7 +14,7 @@ import pytest
 
 from ciphercost import engines
 from ciphercost.engines import Server, StartRequest
-from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
+from ciphercost.engines._mysql.family import CERTIFIED, DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer
 from ciphercost.engines._network import PASSWORD_FILE
@@ -97,8 +97,8 @@ def test_only_our_user_can_log_in(home: ServerCopies, plain_server: Server) -> N
     allowed = home.client(plain_server, accounts, *home.clear())
     assert allowed.returncode == 0, allowed.stderr
     names = {line.split("\t")[0] for line in allowed.stdout.splitlines()}
-    assert names - {"mysql.infoschema", "mysql.session", "mysql.sys", "mariadb.sys", "root"} == {USER}
-    for user in ("root", "mariadb.sys", "mysql.sys", ""):
+    assert names - {"mysql.infoschema", "mysql.session", "mysql.sys", "mariadb.sys", "root"} == {USER, CERTIFIED}
+    for user in (CERTIFIED, "root", "mariadb.sys", "mysql.sys", ""):
         refused = home.client(plain_server, "SELECT 1", *home.clear(), f"-u{user}", "--password=")
         assert refused.returncode == 1, user
         assert "Access denied" in refused.stderr or "locked" in refused.stderr

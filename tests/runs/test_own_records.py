@@ -31,6 +31,7 @@ CELL = CellSpec("postgresql", "tls")
 ELSEWHERE: dict[str, Any] = {
     "url": "postgresql://me@db.example/x", "bindir": "theirs/bin", "ca": "theirs/ca.pem", "sql": "theirs/q.sql", "csv": "theirs/t.csv",
     "headers_file": "theirs/h", "listen": "192.0.2.1", "driver": "theirs/d.jar", "settings": {"archive_command": "theirs"},
+    "cert": "theirs/me.pem", "key": "theirs/me.key", "server_name": "db.example",
 }  # fmt: skip
 """Every field of a cell that names a program, a library, a file, an address or a setting."""
 

@@ -521,6 +521,14 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
                 "Leave group out, or use postgresql@18."
             )
 
+    def hint(self, code: str, text: str = "") -> str:
+        if "channel binding check failed" in text:
+            return (
+                "The server has another certificate than the one that the client was shown: something between them ends TLS, and may read "
+                "everything. If that is as it should be, write --set channel-binding=disable"
+            )
+        return super().hint(code, text)
+
     def right_to_make(self, connection: Connection) -> str:
         return grants.statement(self.name, connection.user, connection.database)
 
