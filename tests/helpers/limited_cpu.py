@@ -7,17 +7,17 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from conftest import Require
 
 PERIOD_US = 100_000
 
 
 @contextlib.contextmanager
-def limited_cpu(cores: float) -> Iterator[Path]:
-    """A group whose processes together may use so many cores. Skips the test where this machine lets nobody make one."""
+def limited_cpu(cores: float, require: Require) -> Iterator[Path]:
+    """A group whose processes together may use so many cores. Without it a test is skipped, or fails where everything is required."""
     made = next(filter(None, (_made(Path(line.split()[1]), cores, line.split()[2]) for line in _mounts())), None)
-    if made is None:
-        pytest.skip("no control group with a CPU quota can be made here")
+    require(made, "no control group with a CPU quota can be made here")
+    assert made is not None
     try:
         yield made
     finally:

@@ -13,6 +13,7 @@ import pytest
 
 from ciphercost.host import procfs
 from ciphercost.host.cpu_quota import Quota, Throttling, quotas, threads, tightest
+from conftest import Require
 from limited_cpu import limited_cpu
 
 V2_STAT = "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 20\nnr_throttled 9\nthrottled_usec {}\n"
@@ -87,8 +88,8 @@ BUSY = "import time\nwhile time.process_time() < 0.05: pass"
 
 
 @pytest.fixture
-def group() -> Iterator[Path]:
-    with limited_cpu(0.05) as made:
+def group(require: Require) -> Iterator[Path]:
+    with limited_cpu(0.05, require) as made:
         yield made
 
 
@@ -115,9 +116,9 @@ def test_without_a_quota_nothing_is_counted() -> None:
         assert sampler.end().throttled_ns is None or tightest(os.getpid()) is not None
 
 
-def test_doctor_names_the_quota() -> None:
+def test_doctor_names_the_quota(require: Require) -> None:
     script = "from ciphercost.runs import doctor; print(*doctor._cores(), sep='|')"
-    with limited_cpu(1.5) as group:
+    with limited_cpu(1.5, require) as group:
         inside = ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', str(group), sys.executable, "-c", script]
         done = subprocess.run(inside, capture_output=True, text=True, check=True)
     subject, state, text = done.stdout.split("|")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,17 @@ DIRECT = "17"
 TO_PROVE = "ENCRYPTED, proven by every witness"
 
 
+def version_here(require: Require, fits: Callable[[int], bool], which: str) -> str:
+    """A version of PostgreSQL whose major number fits."""
+    versions = [each.version for each in engines.get("postgresql").available()]
+    found = next((each for each in versions if fits(int(each.partition(".")[0]))), "")
+    require(found, f"no PostgreSQL {which} here: `ciphercost install postgresql`")
+    return found
+
+
 @pytest.fixture(scope="module")
 def newer(require: Require) -> str:
-    versions = [each.version for each in engines.get("postgresql").available()]
-    found = next((each for each in versions if int(each.partition(".")[0]) >= int(DIRECT)), "")
-    require(found, f"no PostgreSQL {DIRECT} or later here: `ciphercost install postgresql`")
-    return found
+    return version_here(require, lambda version: version >= int(DIRECT), f"{DIRECT} or later")
 
 
 def prove(*argv: str, cwd: Path) -> tuple[int, str]:
@@ -89,11 +94,11 @@ def test_a_string_that_asks_for_it_begins_tls_at_once_on_a_users_server(newer: s
     assert "changes nothing" not in text
 
 
-def test_a_server_that_is_too_old_is_named(server: UserServer, tmp_path: Path) -> None:
-    if int(server.installation.version.partition(".")[0]) >= int(DIRECT):
-        pytest.skip("the first PostgreSQL here is new enough")
-    url = f"{server.url}?sslmode=verify-full&sslrootcert={server.ca}&sslnegotiation=direct"
-    done = warm.run(["prove", url], cwd=tmp_path, env={**os.environ, **server.environment})
+def test_a_server_that_is_too_old_is_named(require: Require, tmp_path: Path) -> None:
+    older = version_here(require, lambda version: version < int(DIRECT), f"before {DIRECT}")
+    with user_server("postgresql", tmp_path, version=older.partition(".")[0]) as own:
+        url = f"{own.url}?sslmode=verify-full&sslrootcert={own.ca}&sslnegotiation=direct"
+        done = warm.run(["prove", url], cwd=tmp_path, env={**os.environ, **own.environment})
     assert done.returncode == 1
     assert "PostgreSQL takes TLS without being asked for it from version 17 on" in " ".join(done.stdout.split())
 

@@ -188,5 +188,6 @@ def check(argv: list[str | Path], place: Path, directory: Path, more: Mapping[st
     assert (let_in.returncode, "ENCRYPTED, proven by" in said) == (0, True), said + let_in.stderr
     assert "without a client certificate it refuses: " in said
     assert refused.returncode == 1
-    wanted = "The server asks for a client certificate: give yours with --cert FILE and --key FILE"
+    # Valkey may end the connection without the alert that says so; then this stands behind what else may be wrong.
+    wanted = "asks for a client certificate: give yours with --cert FILE and --key FILE"
     assert wanted in " ".join((refused.stderr + refused.stdout).split())

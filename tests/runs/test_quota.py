@@ -10,19 +10,19 @@ from ciphercost.host.procfs import tree
 from ciphercost.model import run_directory
 from conftest import Require
 from limited_cpu import limited_cpu
-from test_real import SHORT, measured, result_of
+from test_real import SHORT, ciphercost, result_of
 from userservers import user_server
 
 
 def test_a_users_server_under_a_quota_is_marked_and_its_limit_is_named(tmp_path: Path, require: Require) -> None:
     require(list(engines.get("postgresql").available()), "no postgresql here: `ciphercost install postgresql`")
-    with limited_cpu(0.1) as group, user_server("postgresql", tmp_path) as server:
+    with limited_cpu(0.1, require) as group, user_server("postgresql", tmp_path) as server:
         for pid in tree(server.server.pid):
             with contextlib.suppress(ProcessLookupError):  # one of its children has ended
                 (group / "cgroup.procs").write_text(str(pid))
         target = ("postgresql:tls", "--url", server.url, *server.by_ca)
         argv = ("run", *target, *SHORT, "-o", "out", "--json", "out.json")
-        done = measured(*argv, cwd=tmp_path, **server.environment)
+        done = ciphercost(*argv, cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     texts = {each["code"]: each["text"] for each in cell["warnings"]}
