@@ -42,7 +42,7 @@ def pem(path: Path, option: str = "--ca") -> bytes:
 def lists(path: Path, option: str) -> bytes:
     """The revocation lists of a file, as PEM. Raises UsageError naming `option`."""
     where = f"{option} {path}"
-    content = _content(path, where)
+    content = _authorities_in(path, where)
     if found := LIST.findall(content):
         return b"\n".join(found) + b"\n"
     try:
@@ -68,18 +68,26 @@ def file_for(ca: Path, crls: Iterable[str], directory: Path, option: str = "--ca
     return made
 
 
-def _content(path: Path, where: str) -> bytes:
+EMPTY = "the file is empty"
+
+
+def content_of(path: Path, where: str, empty: str = EMPTY) -> bytes:
+    """A file of certificates or keys. `where`: how the user named it; `empty`: what is said of one without content. Raises UsageError."""
     try:
         content = bounds.read(path, bounds.CERTIFICATES, where)
     except OSError as error:
         raise UsageError(f"{where}: can't be read: {error.strerror or error}") from None
     if not content.strip():
-        raise UsageError(f"{where}: the file is empty; name the certificate of the authority that signed the server's")
+        raise UsageError(f"{where}: {empty}")
     return content
 
 
+def _authorities_in(path: Path, where: str) -> bytes:
+    return content_of(path, where, f"{EMPTY}; name the certificate of the authority that signed the server's")
+
+
 def _file(path: Path, where: str) -> bytes:
-    content = _content(path, where)
+    content = _authorities_in(path, where)
     if found := CERTIFICATE.findall(content):
         for number, each in enumerate(found, start=1):
             try:

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12PrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
-from ciphercost.model import bounds
+from ciphercost.host import authorities
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret, reveal
@@ -186,13 +186,7 @@ def _load(named: Named) -> ClientIdentity:
 def _content(path: Path, where: str) -> bytes:
     if not path.exists():
         raise UsageError(f"{where}: no such file")
-    try:
-        content = bounds.read(path, bounds.CERTIFICATES, where)
-    except OSError as error:
-        raise UsageError(f"{where}: can't be read: {error.strerror or error}") from None
-    if not content.strip():
-        raise UsageError(f"{where}: the file is empty")
-    return content
+    return authorities.content_of(path, where)
 
 
 def _certificates(content: bytes, where: str) -> tuple[x509.Certificate, tuple[x509.Certificate, ...]]:

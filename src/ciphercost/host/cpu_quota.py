@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ciphercost.host.control_groups import PROC, hierarchies
 from ciphercost.host.proc_file import ProcFile
-
-PROC = Path("/proc")
 
 
 class Quota(NamedTuple):
@@ -55,7 +54,10 @@ def threads(cpus: int, quota: Quota | None) -> int:
 
 
 class Throttling:
-    """How long processes were held back by their quotas: the sum over the groups that have one, each counted once."""
+    """How long processes were held back by their quotas: the sum over the groups that have one, each counted once.
+
+    The kernel adds a wait when it is over, at the end of a period, so windows shorter than that say little.
+    """
 
     def __init__(self, pids: Iterable[int], proc: Path = PROC) -> None:
         self._files: dict[Path, tuple[ProcFile, _Files]] = {}
@@ -95,44 +97,13 @@ def _cores(group: Path, files: _Files) -> float | None:
 
 def _groups(pid: int, proc: Path) -> Iterator[tuple[Path, _Files]]:
     """The control groups that may limit a process's CPU time, with the names of their files: its own first, then those above."""
-    paths, own = _paths(pid, proc), _paths(0, proc)
-    for line in _lines(proc / "self/mounts"):
-        _, mount, kind, options, *_ = line.split()
-        if kind == "cgroup2":
-            controller, files = "", _V2
-        elif kind == "cgroup" and "cpu" in options.split(","):
-            controller, files = "cpu", _V1
-        else:
-            continue
-        root = Path(mount)
-        path = paths.get(controller, "")
-        inner = root / path.strip("/")
-        if not path or ".." in PurePosixPath(path).parts:
+    own = {each.mount: each.path for each in hierarchies("cpu", 0, proc)}
+    for each in hierarchies("cpu", pid, proc):
+        if not each.path or ".." in PurePosixPath(each.path).parts:
             continue  # it is in no group, or in one that this machine's view does not contain
-        if not inner.is_dir():
-            if path != own.get(controller):
-                continue
-            inner = root  # a container may see the mount from a deeper root: its own group
-        for group in (inner, *inner.parents):
-            yield group, files
-            if group == root:
+        if not each.inner.is_dir() and each.path != own.get(each.mount):
+            continue
+        for group in (each.nearest, *each.nearest.parents):
+            yield group, _V1 if each.version == 1 else _V2
+            if group == each.mount:
                 break
-
-
-def _paths(pid: int, proc: Path) -> Mapping[str, str]:
-    """By controller ("cpu", or "" for version 2): the path of a process's control group. `pid` 0: of this process."""
-    found = {}
-    for line in _lines(proc / str(pid or "self") / "cgroup"):
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            found[""] = path
-        elif "cpu" in controllers.split(","):
-            found["cpu"] = path
-    return found
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []

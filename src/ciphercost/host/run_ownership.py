@@ -7,6 +7,7 @@ import pwd
 import re
 from pathlib import Path
 
+from ciphercost.host import control_groups
 from ciphercost.model.errors import UsageError
 
 RUN_MARK = "CIPHERCOST_RUN"
@@ -145,19 +146,8 @@ def check_run_id(run_id: str) -> str:
 
 def cgroup_parents() -> tuple[Path, ...]:
     """Directories in which we may make control groups that count CPU time: v1 cpuacct, else v2, else none."""
-    own = {}
-    for line in _lines("/proc/self/cgroup"):
-        number, controllers, path = line.split(":", 2)
-        own["unified" if number == "0" else controllers] = path
-    found: dict[str, Path] = {}
-    for line in _lines("/proc/mounts"):
-        _, mount, kind, options, *_ = line.split()
-        if kind == "cgroup" and "cpuacct" in options.split(","):
-            path = next((path for names, path in own.items() if "cpuacct" in names.split(",")), "/")
-            found["v1"] = _inside(mount, path)
-        elif kind == "cgroup2":
-            found["v2"] = _inside(mount, own.get("unified", "/"))
-    for version in ("v1", "v2"):
+    found = {each.version: each.nearest for each in control_groups.hierarchies("cpuacct")}
+    for version in (1, 2):
         if version in found and _may_make(found[version]):
             return (found[version],)
     return ()
@@ -165,35 +155,25 @@ def cgroup_parents() -> tuple[Path, ...]:
 
 def memory_parent() -> tuple[Path, str] | None:
     """Where we may make a control group with a memory limit, and the name of the file that sets it; None: nowhere."""
-    own = {}
-    for line in _lines("/proc/self/cgroup"):
-        number, controllers, path = line.split(":", 2)
-        own["unified" if number == "0" else controllers] = path
-    for line in _lines("/proc/mounts"):
-        _, mount, kind, options, *_ = line.split()
-        if kind == "cgroup" and "memory" in options.split(","):
-            path = next((path for names, path in own.items() if "memory" in names.split(",")), "/")
-            if _may_make(parent := _inside(mount, path)):
-                return parent, "memory.limit_in_bytes"
-        elif kind == "cgroup2":
-            # A group can have a limit only if its parent delegates the controller, which it can't while it has
-            # processes of its own.
-            nearest = _inside(mount, own.get("unified", "/"))
-            above = [each for each in (nearest, *nearest.parents) if each.is_relative_to(mount)]
-            for parent in above:
-                if "memory" in " ".join(_lines(str(parent / "cgroup.subtree_control"))).split() and _may_make(parent):
-                    return parent, "memory.max"
+    for each in control_groups.hierarchies("memory"):
+        if each.version == 1:
+            if _may_make(each.nearest):
+                return each.nearest, "memory.limit_in_bytes"
+            continue
+        # A group can have a limit only if its parent delegates the controller, which it can't while it has
+        # processes of its own.
+        for parent in (each.nearest, *each.nearest.parents):
+            if not parent.is_relative_to(each.mount):
+                break
+            delegated = " ".join(control_groups.lines(parent / "cgroup.subtree_control")).split()
+            if "memory" in delegated and _may_make(parent):
+                return parent, "memory.max"
     return None
 
 
 def cgroup_for(run_id: str, name: str) -> tuple[Path, ...]:
     """Control groups for one server of this run, to be passed to `spawn`, which makes them. Empty if we may make none."""
     return tuple(parent / f"{CGROUP_PREFIX}{check_run_id(run_id)}-{name}" for parent in cgroup_parents())
-
-
-def _inside(mount: str, path: str) -> Path:
-    inner = Path(mount) / path.strip("/")
-    return inner if inner.is_dir() else Path(mount)  # a container may see the mount from a deeper root
 
 
 def _may_make(parent: Path) -> bool:
@@ -203,10 +183,3 @@ def _may_make(parent: Path) -> bool:
 
 def _read_only(path: Path) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []

@@ -11,9 +11,8 @@ ProofVerdict = Literal[
 ]
 """proven: encrypted, and the server verified with its name. not verified: encrypted, but not with a verified server or name.
 not enforced: encrypted now, but the string also allows an unencrypted connection. not encrypted: the client gets none. not proven: a
-witness failed. unreachable: nothing answers. refused: the target can't be examined as it is written.
+witness failed. unreachable: nothing answers. refused: the target can't be examined as it is written. The best stands first.
 """
-SAFE: tuple[ProofVerdict, ...] = ("proven",)
 
 
 class ProofRow(msgspec.Struct, kw_only=True, omit_defaults=True):

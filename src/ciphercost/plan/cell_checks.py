@@ -210,8 +210,9 @@ def check_server(planned: PlannedCell) -> None:
         )
     _check_http3(planned)
     _check_early(planned)
-    given = {option: value for option, value in cell.own_tls.options.items() if value}
-    for option, value in given.items() if given and not mechanisms.has(engine, "tls") else ():
+    given = cell.own_tls.options
+    if given and not mechanisms.has(engine, "tls"):
+        option, value = next(iter(given.items()))
         what = "no certificate to verify" if option == "--ca" else "no certificate"
         raise UsageError(f"{option} {value}: {cell.engine} has no TLS, so there is {what}; remove {option}")
     if cell.server_name and planned.client:

@@ -30,11 +30,9 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
             return _by_datagrams(probe, arm, moved(connection, "127.0.0.1", taken.port), taken)
     with Relay(*connection.address) as relay:
         passed, detail = _on_each_part(probe, arm, moved(connection, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
-        return (
-            (passed, detail)
-            if not passed or not connection.tls_at_once
-            else begins_at_once(bytes(relay.to_server), detail)
-        )
+        if passed and connection.tls_at_once:
+            return begins_at_once(bytes(relay.to_server), detail)
+        return passed, detail
 
 
 HANDSHAKE = b"\x16"

@@ -35,7 +35,7 @@ def units(of: Result) -> Mapping[Key, Part]:
 def _units(of: Result) -> Iterator[tuple[Key, Part]]:
     for parts in of.parts:
         if added_sentences.carry_over(parts, of.cells):
-            byte = Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
+            byte = added_sentences.byte_us(parts)
             for unit, part in (("operation", parts.request_us), ("byte", byte), ("new connection", parts.handshake_us)):
                 yield (parts.engine, parts.mechanism, unit, f"{parts.end} CPU"), part
     for cost in of.costs:

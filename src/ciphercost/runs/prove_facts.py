@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from ciphercost.load.connection_string import UNENFORCED, ConnectionString
 from ciphercost.model.connection import Connected
@@ -73,12 +74,6 @@ def note(
         row.reason = f"{failed[0].witness} witness: {failed[0].detail}" if failed else ""
 
 
-ORDER: tuple[ProofVerdict, ...] = (
-    "refused", "unreachable", "not proven", "not encrypted", "not enforced", "not verified", "proven",
-)  # fmt: skip
-"""The verdicts, the worst first."""
-
-
 GONE = re.compile(
     r"no answer from|Is the server running|did not answer|timed out|can't (?:resolve|reach)|[Cc]onnection (?:to \S+ )?refused|cannot connect to|no address",
     re.IGNORECASE,
@@ -93,7 +88,8 @@ def failed(row: ProofRow, error: CiphercostError) -> None:
 
 def worst(row: ProofRow, rows: Sequence[tuple[str, ProofRow]]) -> None:
     """Fill in the row of a string that names several servers: that of the worst. `rows`: where each server is, and its row."""
-    place, found = min(rows, key=lambda each: (each[1].ok, ORDER.index(each[1].verdict)))
+    best_first = get_args(ProofVerdict)
+    place, found = max(rows, key=lambda each: (not each[1].ok, best_first.index(each[1].verdict)))
     for name in found.__struct_fields__:
         if name not in ("target", "details"):
             setattr(row, name, getattr(found, name))

@@ -13,6 +13,7 @@ import ipaddress
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -53,7 +54,8 @@ from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
 from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
-from ciphercost.runs import prove_facts
+from ciphercost.runs import prove_servers
+from ciphercost.runs.prove_servers import NamedServer
 
 DENIED = ("1045", "28P01", "28000")
 """Error codes of a server for a wrong or missing password."""
@@ -253,32 +255,23 @@ def examine(
         option, value = next(iter(own.options.items()))
         raise UsageError(f"{option} {value}: the URL names another key ({there[1]}); remove one of them")
     identity = connection_strings.identity(own, None)
-    found: list[tuple[bool, str]] = []
-    rows: list[tuple[str, ProofRow]] = []
     every = jdbc.singles(url)
-    for number, each in enumerate(every, start=1):
-        rows.append((each.place, ProofRow(target=each.url)))
-        try:
-            proven, text = _examine_one(read(each.url), jars, client, identity, rows[-1][1])
-        except RunError as error:
-            if len(every) == 1:
-                raise
-            proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
-            prove_facts.failed(rows[-1][1], error)
-        rows[-1][1].ok = proven
+    found = prove_servers.each(
+        [NamedServer(each.place, each.url, partial(_examine_one, each.url, jars, client, identity)) for each in every],
+        row,
+    )
+    lines = []
+    for number, (each, (_, text)) in enumerate(zip(every, found, strict=True), start=1):
         title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
         if len(every) == 1:
             title = f"{each.place}, with the URL's properties\n" if each.url != url else ""
-        found.append((proven, f"{title}{text}"))
-    if row is not None:
-        prove_facts.worst(row, rows)
-    return all(proven for proven, _ in found), "\n".join(text for _, text in found)
+        lines.append(f"{title}{text}")
+    return all(proven for proven, _ in found), "\n".join(lines)
 
 
-def _examine_one(
-    address: Address, jars: str, client: str, identity: ClientIdentity | None, row: ProofRow | None
-) -> tuple[bool, str]:
+def _examine_one(url: str, jars: str, client: str, identity: ClientIdentity | None, row: ProofRow) -> tuple[bool, str]:
     """The same for one server."""
+    address = read(url)
     cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
     driver = options.driver_of(cell)
     options.check_java(driver)

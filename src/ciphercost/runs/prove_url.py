@@ -6,6 +6,8 @@ about encryption is examined with ciphercost's own strict client. Each of severa
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from ciphercost import engines, mechanisms
@@ -17,7 +19,8 @@ from ciphercost.model.proof_row import ProofRow
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
 from ciphercost.report.layout import wrap
-from ciphercost.runs import prove, prove_facts
+from ciphercost.runs import prove, prove_servers
+from ciphercost.runs.prove_servers import NamedServer
 
 
 def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
@@ -30,27 +33,21 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
     if asked is None:
         return prove.examine(cell, None, row)
     takes = TakesUrl.of(engine)
-    every = [(takes.connection_string(url) or asked, url) for url in asked.urls]
-    found: list[tuple[bool, str]] = []
-    rows: list[tuple[str, ProofRow]] = []
-    for place, (alone, url) in zip(asked.places, every, strict=True):
-        one = msgspec.structs.replace(cell, url=url)
-        rows.append((str(place), ProofRow(target=url)))
-        try:
-            proven, text = _one(one, alone, rows[-1][1])
-        except RunError as error:
-            if len(every) == 1:
-                raise
-            proven, text = False, "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
-            prove_facts.failed(rows[-1][1], error)
-        rows[-1][1].ok = proven
-        title = (
-            f"{place} ({len(found) + 1} of the {len(every)} servers that the string names)\n" if len(every) > 1 else ""
+    every = [
+        NamedServer(
+            str(place),
+            url,
+            partial(_one, msgspec.structs.replace(cell, url=url), takes.connection_string(url) or asked),
         )
-        found.append((proven, f"{title}{text}"))
-    if row is not None:
-        prove_facts.worst(row, rows)
-    lines = [text for _, text in found]
+        for place, url in zip(asked.places, asked.urls, strict=True)
+    ]
+    found = prove_servers.each(every, row)
+    lines = []
+    for number, (server, (_, text)) in enumerate(zip(every, found, strict=True), start=1):
+        title = (
+            f"{server.place} ({number} of the {len(every)} servers that the string names)\n" if len(every) > 1 else ""
+        )
+        lines.append(f"{title}{text}")
     remarks = list(asked.notes)
     if asked.unsaid and not asked.local:
         remarks.insert(0, asked.unsaid)
@@ -66,7 +63,7 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
     return all(proven for proven, _ in found), "\n".join(lines)
 
 
-def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow | None) -> tuple[bool, str]:
+def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow) -> tuple[bool, str]:
     """The same for a string that names one server."""
     engine = engines.get(cell.engine)
     if asked.local:
@@ -82,20 +79,16 @@ def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow | None) -> tuple
         )
     offers = _offers(cell, asked)
     if asked.level == "disable" or offers is False:
-        why = f"this string asks for no encryption ({asked.said})"
-        if asked.level != "disable":
-            why = f"the server does not offer TLS, and with {asked.said} the client goes on without"
-        _in_clear(row, engine.title, why)
+        _in_clear(row, engine.title, _why_in_clear(asked))
         return False, "\n".join([f"{engine.title} at {asked.places[0]}", *_unencrypted(asked, offers)])
     if "verify" in {each.name for each in mechanisms.get(cell.mechanism).factors}:
         cell = msgspec.structs.replace(cell, factors={**cell.factors, "verify": "require"})
     return prove.examine(msgspec.structs.replace(cell, ca=""), asked, row)
 
 
-def _in_clear(row: ProofRow | None, server: str, why: str) -> None:
+def _in_clear(row: ProofRow, server: str, why: str) -> None:
     """Note that the client gets no encryption."""
-    if row is not None:
-        row.verdict, row.server, row.reason = "not encrypted", server, why
+    row.verdict, row.server, row.reason = "not encrypted", server, why
 
 
 def _offers(cell: CellSpec, asked: ConnectionString) -> bool | None:
@@ -111,15 +104,21 @@ def _offers(cell: CellSpec, asked: ConnectionString) -> bool | None:
         ) from None
 
 
+def _why_in_clear(asked: ConnectionString) -> str:
+    """Why a client gets no encryption. Pure."""
+    if asked.level == "disable":
+        return f"this string asks for no encryption ({asked.said})"
+    return f"the server does not offer TLS, and with {asked.said} the client goes on without"
+
+
 def _unencrypted(asked: ConnectionString, offers: bool | None) -> list[str]:
     """Lines for a client that gets no encryption. Pure."""
+    verdict = wrap(f"NOT ENCRYPTED: {_why_in_clear(asked)}", "  ", "    ")
     if asked.level == "disable":
-        verdict = f"NOT ENCRYPTED: this string asks for no encryption ({asked.said})"
         could = {
             True: "The server offers TLS, so it could have encrypted this connection",
             False: "The server does not offer TLS, so it could not have encrypted it either",
             None: "Whether the server could have encrypted it was not tried",
         }[offers]
-        return [*wrap(verdict, "  ", "    "), *wrap(f"{could}: {asked.stronger}.", "  ")]
-    verdict = f"NOT ENCRYPTED: the server does not offer TLS, and with {asked.said} the client goes on without"
-    return [*wrap(verdict, "  ", "    "), *wrap(f"Switch the server's TLS on, and {asked.stronger}.", "  ")]
+        return [*verdict, *wrap(f"{could}: {asked.stronger}.", "  ")]
+    return [*verdict, *wrap(f"Switch the server's TLS on, and {asked.stronger}.", "  ")]

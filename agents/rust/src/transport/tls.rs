@@ -235,11 +235,13 @@ impl TlsClient {
             Some(stack) if has_reason(stack, &[UNSUPPORTED_PROTOCOL, WRONG_SSL_VERSION, ALERT_PROTOCOL_VERSION]) => {
                 Failure::tls(format!("the server does not accept TLS version {}", self.versions))
             }
-            Some(stack) if about_ours(stack).is_some() => Failure::tls(about_ours(stack).unwrap_or_default()),
             Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
                 Failure::tls("the server does not speak the protocol offered by ALPN")
             }
-            Some(stack) => Failure::tls(format!("TLS handshake failed: {}", reason(stack))),
+            Some(stack) => {
+                let text = about_ours(stack).unwrap_or_else(|| format!("TLS handshake failed: {}", reason(stack)));
+                Failure::tls(text)
+            }
             None => match io {
                 Some(io) => Failure::tls(format!("TLS handshake failed: {io}{}", self.if_closed)),
                 None => {

@@ -16,7 +16,6 @@ FILES_AND_LOGINS = "ciphercost decides where its server listens, where it stores
 
 CLIENT_CERTIFICATES = "client-cert"
 """The factor that decides whether a server asks for client certificates, and of which authority."""
-"""`Decided.why` of the settings for them on other servers. User-visible."""
 
 
 class Decided(msgspec.Struct, frozen=True):

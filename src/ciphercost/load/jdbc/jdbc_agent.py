@@ -301,16 +301,15 @@ def _wish(connection: Connection, store: str) -> TlsRequest:
         return TlsRequest("require")
     if connection.tls is None or connection.tls == "off":
         return TlsRequest()
-    suites = tuple(filter(None, (connection.tls_ciphers or "").split(":")))
-    at_once, binding = connection.tls_at_once, connection.channel_binding or ""
+    ciphers = tuple(filter(None, (connection.tls_ciphers or "").split(":")))
     return TlsRequest(
         connection.tls,
         connection.tls_ca or "",
         store,
         connection.tls_max or "",
-        suites,
-        at_once=at_once,
-        binding=binding,
+        ciphers,
+        at_once=connection.tls_at_once,
+        binding=connection.channel_binding or "",
     )
 
 

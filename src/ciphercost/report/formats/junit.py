@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
@@ -52,9 +52,7 @@ def _document(result: Result, limit: float | None) -> str:
         _case(name, cell, gates.get(number), limit)
         for number, (name, cell) in enumerate(zip(cell_ids.ids(result), result.cells, strict=True))
     ]
-    counts = {"tests": str(len(cases))} | {
-        name: str(sum(case.find(tag) is not None for case in cases)) for name, tag in TAGS.items()
-    }
+    counts = counted(cases)
     time = f"{sum(map(_seconds, result.cells)):.3f}"
     skipped = {"skipped": counts.pop("skipped")}
     root = ElementTree.Element("testsuites", {"name": SUITE, "time": time} | counts)
@@ -65,6 +63,18 @@ def _document(result: Result, limit: float | None) -> str:
     for name, value in _properties(result, limit):
         ElementTree.SubElement(properties, "property", {"name": name, "value": _text(value)})
     suite.extend(cases)
+    return text_of(root)
+
+
+def counted(cases: Sequence[ElementTree.Element]) -> dict[str, str]:
+    """A suite's counts of its test cases, as attributes."""
+    return {"tests": str(len(cases))} | {
+        name: str(sum(case.find(tag) is not None for case in cases)) for name, tag in TAGS.items()
+    }
+
+
+def text_of(root: ElementTree.Element) -> str:
+    """A whole document."""
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 

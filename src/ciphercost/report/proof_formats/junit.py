@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from ciphercost.report.formats.junit import SUITE, TAGS
+from ciphercost.report.formats.junit import SUITE, counted, text_of
 from ciphercost.report.proof_formats import Rows
 from ciphercost.report.words.figure_text import printable
 
@@ -22,12 +22,9 @@ def render(rows: Rows) -> str:
             ElementTree.SubElement(case, tag, message).text = printable(row.reason)
         ElementTree.SubElement(case, "system-out").text = printable(row.details)
         cases.append(case)
-    counts = {"tests": str(len(cases))} | {
-        name: str(sum(case.find(tag) is not None for case in cases)) for name, tag in TAGS.items()
-    }
+    counts = counted(cases)
     of_root = {name: count for name, count in counts.items() if name != "skipped"}
     root = ElementTree.Element("testsuites", {"name": SUITE} | of_root)
     suite = ElementTree.SubElement(root, "testsuite", {"name": f"{SUITE} prove"} | counts)
     suite.extend(cases)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
+    return text_of(root)

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from ciphercost.report.markdown import in_row
+from ciphercost.report.markdown import row as line
 from ciphercost.report.proof_formats import Rows, headline, negotiated
 
 HEAD = ("", "target", "verdict", "negotiated", "verified", "proven by", "not enforced", "reason")
 
 
 def render(rows: Rows) -> str:
-    lines = [f"**{headline(rows)}**", "", _line(HEAD), _line("---" for _ in HEAD)]
+    lines = [f"**{headline(rows)}**", "", line(*HEAD), line(*("---" for _ in HEAD))]
     for row in rows:
-        cells = (
-            "✅" if row.ok else "❌",
-            f"`{row.target}`",
-            row.verdict,
-            negotiated(row),
-            row.verified,
-            ", ".join(row.by),
-            "; ".join(row.not_enforced),
-            row.reason,
-        )
-        lines.append(_line(each.replace("|", "\\|").replace("\n", " ") for each in cells))
+        texts = (row.verdict, negotiated(row), row.verified, ", ".join(row.by), "; ".join(row.not_enforced), row.reason)
+        target = row.target.replace("|", "\\|")  # in a code span, character references stay as they are
+        lines.append(line("✅" if row.ok else "❌", f"`{target}`", *(in_row(each, 0) for each in texts)))
     return "\n".join(lines)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

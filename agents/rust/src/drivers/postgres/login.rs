@@ -228,15 +228,20 @@ mod tests {
     use crate::drivers::network::wire::{Inbox as _, Login as _};
     use crate::message::{Connect, Line, Request};
 
-    /// What the client sends after these messages of the server, and how the login succeeded.
-    fn after(host: &str, messages: &[(u8, &[u8])]) -> (Vec<Vec<u8>>, Result<String>) {
+    /// A server at this host, asked for with more fields.
+    fn server(host: &str, more: &str) -> Server {
         let line = format!(
-            r#"{{"type":"connect","driver":"postgres","arm":"a","host":"{host}","port":1,"user":"me","database":"d","password":"p"}}"#
+            r#"{{"type":"connect","driver":"postgres","arm":"a","host":"{host}","port":1,"user":"me","database":"d","password":"p"{more}}}"#
         );
-        let asked = match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+        match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
             Request::Connect(Connect::Postgres(_, server)) => *server,
             other => panic!("{other:?}"),
-        };
+        }
+    }
+
+    /// What the client sends after these messages of the server, and how the login succeeded.
+    fn after(host: &str, messages: &[(u8, &[u8])]) -> (Vec<Vec<u8>>, Result<String>) {
+        let asked = server(host, "");
         let (mut login, mut inbox, mut sent) = (Login::default(), Inbox::default(), Vec::new());
         for (tag, body) in messages {
             let bytes = [&[*tag], &(body.len() as u32 + 4).to_be_bytes()[..], body].concat();
@@ -258,13 +263,7 @@ mod tests {
 
     /// The mechanism that is chosen of those that the server offers.
     fn chosen(binding: &str, end_point: Option<&[u8]>, offered: &[u8]) -> Result<&'static str> {
-        let line = format!(
-            r#"{{"type":"connect","driver":"postgres","arm":"a","host":"h","port":1,"user":"me","database":"d","tls":"require","channel_binding":"{binding}"}}"#
-        );
-        let asked = match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
-            Request::Connect(Connect::Postgres(_, server)) => *server,
-            other => panic!("{other:?}"),
-        };
+        let asked = server("h", &format!(r#","tls":"require","channel_binding":"{binding}""#));
         let login = Login { end_point: end_point.map(<[u8]>::to_vec), ..Login::default() };
         login.binding(offered, &asked).map(|(name, _)| name)
     }

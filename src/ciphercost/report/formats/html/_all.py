@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ciphercost import studies
 from ciphercost.report import together
-from ciphercost.report.formats.html._content import Entry
+from ciphercost.report.formats.html._content import AGAIN, Entry
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import published
 from ciphercost.report.together import Outcome
@@ -41,7 +41,7 @@ def page(outcomes: Sequence[Outcome], name: str, command: str, ended: str) -> Pa
     """The page. `name`: of the whole replication; `command`: the command that started it."""
     shown = [_shown(each) for each in outcomes]
     contents = [Entry(each.name, each.name) for each in shown]
-    contents += [Entry("h-again", "How to repeat it")] if command else []
+    contents += [AGAIN] if command else []
     answer = together.summary(outcomes)
     return Page(
         f"Published studies repeated · {name}", answer, shown, command, ended or "cut off before its end", contents

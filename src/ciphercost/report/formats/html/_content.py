@@ -44,6 +44,10 @@ class Entry(NamedTuple):
     """(anchor, name)"""
 
 
+AGAIN = Entry("h-again", "How to repeat it")
+"""Of the section that the macro `again` makes."""
+
+
 class Page(NamedTuple):
     """Everything that the template shows."""
 
@@ -150,7 +154,7 @@ def _contents(made: Page) -> Iterator[Entry]:
         (made.cells, "h-cells", "Cells", [(cell.anchor, cell.name) for cell in made.cells]),
         (made.method, "h-method", "How it was measured", []),
         (made.machine, "h-machine", "Machine", []),
-        (True, "h-again", "How to repeat it", []),
+        (True, AGAIN.anchor, AGAIN.name, []),
     )
     yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
 

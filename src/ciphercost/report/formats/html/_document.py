@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.report.blocks import Block, Document, Figures, Items, Note, Plotted, Section
-from ciphercost.report.formats.html._content import Entry
+from ciphercost.report.formats.html._content import AGAIN, Entry
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Table
 
@@ -48,7 +48,7 @@ def page(of: Document) -> Page:
         if not (isinstance(block, Items) and block.summary)
     ]
     contents = [Entry(each.anchor, each.block.title) for each in blocks if isinstance(each.block, Section)]
-    contents += [Entry("h-again", "How to repeat it")] * bool(of.command)
+    contents += [AGAIN] * bool(of.command)
     return Page(of.title, of.kind, of.warning, of.answer, blocks, of.command, of.ended, contents)
 
 
