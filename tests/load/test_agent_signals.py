@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ciphercost.load.agent import signals_delayed
+from ciphercost.host.deferred_signals import signals_delayed
 
 
 def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:

@@ -42,7 +42,7 @@ def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
         connect={arm: home.fields(server, arm, factors) for arm in ("plain", "encrypted")},
         servers=[server],
         by_arm={"plain": server, "encrypted": server},
-        promised=TLS.promises(factors),
+        promised={"encrypted": TLS.promises(factors)},
         canary=CANARY,
     )
 
@@ -50,7 +50,8 @@ def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
 def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], Connected | None]:
     """Return the witnesses' reports on both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
-        return witnesses.prove(home.engine, TLS, pair_of(home, server, factors), agent, 1)
+        proofs, connected = witnesses.prove(home.engine, TLS, pair_of(home, server, factors), agent, 1)
+        return proofs, connected.get("encrypted")
 
 
 def server_witness(proofs: list[Proof]) -> Proof:
@@ -96,7 +97,7 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
             known = msgspec.structs.replace(answer, client_certificate="verified by the server")
             with pytest.raises(Unproven, match="no client certificate for 2 of 2 sessions"):
                 load_connections.load_connections(
-                    home.engine, TLS, pair_of(home, server, MUTUAL), agent, "encrypted", answer, known
+                    home.engine, TLS, pair_of(home, server, MUTUAL), agent, "encrypted", answer, {"encrypted": known}
                 )
 
 

@@ -51,7 +51,9 @@ def pair(tmp_path: Path) -> Iterator[ServerPair]:
     engine = engines.get("sqlite")
     with Supervisor("test-prove") as supervisor:
         rest = AtRestContext(engine, engine.find(), mechanisms.get("sqlcipher").check({}), tmp_path, supervisor)
-        yield ServerPair(connect=connect, servers=[], canary=CANARY, embedded=True, by_arm=by_arm, rest=rest)
+        yield ServerPair(
+            connect=connect, servers=[], canary=CANARY, embedded=True, by_arm=by_arm, rests=dict.fromkeys(ARMS, rest)
+        )
 
 
 def place(pair: ServerPair, arm: Arm) -> Path:
@@ -175,7 +177,7 @@ def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dic
 
     def check(agent: Agent) -> None:
         load_connections.load_connections(
-            engines.get("postgresql"), mechanisms.get("tls"), nothing, agent, arm, answer, ANSWER
+            engines.get("postgresql"), mechanisms.get("tls"), nothing, agent, arm, answer, {"encrypted": ANSWER}
         )
 
     nothing = ServerPair({arm: Connection(driver="postgres", per_request=True)}, [], "")

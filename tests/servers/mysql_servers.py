@@ -119,7 +119,7 @@ class ServerCopies:
             connect=connect,
             servers=[server],
             by_arm={"plain": server, "encrypted": server},
-            promised=TLS.promises(factors),
+            promised={"encrypted": TLS.promises(factors)},
             canary=CANARY,
         )
 

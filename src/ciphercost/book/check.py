@@ -13,7 +13,7 @@ from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Cell, Result
-from ciphercost.model.run_directory import hashes, is_id, read_facts
+from ciphercost.model.run_directory import ResultDecoder, hashes, is_id, read_facts
 from ciphercost.model.version import VERSION
 from ciphercost.runs import conclude
 
@@ -82,7 +82,7 @@ def check(directory: Path) -> Checked:
 
 
 def _result(path: Path) -> Result:
-    return checked.decode(checked.read(path), msgspec.json.Decoder(Result), path.name)
+    return checked.decode(checked.read(path), ResultDecoder(), path.name)
 
 
 def _hashes(directory: Path, facts: RunFacts) -> Hashed:

@@ -296,6 +296,13 @@ MEASURE = (
             help="Set an option of the mechanism (version=1.2) or of the workload (size=64KB). Repeatable.",
             shell_complete=_completers.settings,
         ),
+        click.option(
+            "--versus",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Compare with the same encryption in another setting (version=1.2), instead of with none: both arms are encrypted. Repeatable.",
+            shell_complete=_completers.settings,
+        ),
         IV_OPTION,
     ),
     *section(

@@ -49,6 +49,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         mechanism=mechanism,
         workload=given["workload"] or usual,
         factors=factors,
+        versus=pairs("--versus", given.get("versus", ()), "version=1.2"),
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,
         regime=given["regime"] or ("latency" if given.get("max_rate") else "capacity"),

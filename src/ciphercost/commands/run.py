@@ -108,6 +108,10 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
             raise UsageError(f"{first} and {second} are two experiments; run one after the other")
         if given["split_"] and (wrong := [each for each in ("workload", "sql", "csv", "rows") if given[each]]):
             raise UsageError(f"--split has its own workloads; remove --{wrong[0]}")
+        if given["versus"] and (other := next((each for each in ("split_", "hop") if given[each]), "")):
+            raise UsageError(
+                f"--{other.rstrip('_')} tells what encryption adds to none, and --versus compares two encrypted settings; remove one of them"
+            )
         cells = [cell_of(target, given) for target in targets]
         grouped = [expanded(cell, number, given) for number, cell in enumerate(cells)]
         made = plan_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)

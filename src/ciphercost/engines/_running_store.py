@@ -132,7 +132,7 @@ class TakesStoreUrl(TakesUrl):
             given = [f"--url {each}" for each in sorted((url, _other(url)), key=redis.encrypts)]
             raise UsageError(
                 f"--url {_other(url)} is missing: plain and TLS are two ports of this server, and a run compares both, so give both: "
-                f"{' '.join(given)}; `ciphercost prove` needs one"
+                f"{' '.join(given)}; `ciphercost prove` and --versus need one"
             )
 
     def offers_tls(self, address: str, port: int) -> bool | None:

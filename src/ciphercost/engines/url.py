@@ -119,10 +119,10 @@ class PairedServer(Server):
         self._plain, encrypted = pair(url)
         self._address = address_of(self._plain.host, self._plain.port)
         other = address_of(encrypted.host, encrypted.port)
-        pids = {
-            listener(address, port, ("",))
-            for address, port in ((self._address, self._plain.port), (other, encrypted.port))
-        }
+        places = [(self._address, self._plain.port), (other, encrypted.port)]
+        if url.lower().startswith("https:") and len(url.split()) == 1:
+            del places[0]  # nobody has said that the site has an unencrypted port
+        pids = {listener(address, port, ("",)) for address, port in places}
         # Two processes are two servers, so their CPU time can't be attributed.
         self.pid = pids.pop() if len(pids) == 1 else 0
         self.library = crypto_library(self.pid) if self.pid else ""
@@ -189,7 +189,7 @@ class Url(HasTls, TakesUrl, CountsLoad):
         if missing := [each for each in PORTS if each not in schemes]:
             raise UsageError(
                 f"--url {missing[0]}://… is missing: url:tls compares an unencrypted page with the same page encrypted, "
-                "so it needs both addresses; `ciphercost prove` needs one"
+                "so it needs both addresses; `ciphercost prove` and --versus need one"
             )
 
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002

@@ -39,7 +39,7 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = ()) -> list[Par
     """
     alike: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
-        if cell.status == "ok" and cell.added and "wire_bytes_per_op" in cell.overhead:
+        if cell.status == "ok" and cell.added and cell.pair is None and "wire_bytes_per_op" in cell.overhead:
             alike.setdefault(_like(cell), []).append(number)
     found = []
     for numbers in alike.values():

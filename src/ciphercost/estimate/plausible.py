@@ -130,8 +130,8 @@ def _waits(cell: Cell) -> Iterator[Warning_]:
 
 
 def _faster(cell: Cell, margin: float) -> Iterator[Warning_]:
-    if not faster(cell, margin) or one_waits(cell) == "plain":
-        return  # the wait is the reason
+    if cell.pair or not faster(cell, margin) or one_waits(cell) == "plain":
+        return  # two settings may well differ so; and a wait is the reason for itself
     found = list(reasons(cell))
     why = (
         "; ".join(found)

@@ -74,6 +74,10 @@ def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Col
         return [*found[:-1], _beside(found[-1], found, result, wanted, asked, missing)]
     alone = [cell for cell in result.cells if cell.engine in wanted and _has_cost(cell)]
     if not alone:
+        if any(cell.pair for cell in result.cells):
+            raise UsageError(
+                f"run {result.id} compares two encrypted settings, and not encryption with none, so it does not tell what encryption adds; {HOW}"
+            )
         raise UsageError(f"run {result.id} has no CPU time that encryption adds at a server; {HOW}")
     if by_wire:
         raise UsageError(
@@ -137,7 +141,13 @@ def _beside(
 
 def _has_cost(cell: Cell) -> bool:
     known = ("client_cpu" if cell.embedded else "server_cpu") in cell.added
-    return known and cell.status == "ok" and not plausible.is_no_cost(cell) and cell.mechanism != "none"
+    return (
+        known
+        and cell.status == "ok"
+        and cell.pair is None
+        and not plausible.is_no_cost(cell)
+        and cell.mechanism != "none"
+    )
 
 
 def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> Prediction:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from ciphercost.estimate import (
+    arm_names,
     curves,
     imported,
     link_model,
@@ -113,6 +114,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
     cells = [plausible.checked(each, facts.spec.margin) for each in cells]
     cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
+    cells = [arm_names.named(each) for each in cells]
     by_session = [each.added_by_session(facts.spec.mode) for each in estimators]
     return contract(facts, cells, by_session), estimators
 
@@ -328,12 +330,13 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         place=registered(known).place,
         mechanism_factors=registered(known).factors,
         fixed_factors=registered(known).fixed,
+        pair=arm_names.with_encryption(known),
     )
 
 
 def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
     """The predicted cost of TLS from the link alone; {} where the arms differ in more, as by HTTP/3 over QUIC. Pure."""
-    if known.spec.mechanism != "tls" or known.encryption.get("http") == "HTTP/3":
+    if known.pair or known.spec.mechanism != "tls" or known.encryption.get("http") == "HTTP/3":
         return {}
     encrypted = found.arms["encrypted"]
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0

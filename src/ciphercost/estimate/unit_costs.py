@@ -63,7 +63,8 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = (), starts: Seq
     """
     alike: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
-        if cell.status == "ok" and cell.layer in ("rest", "column") and not plausible.is_no_cost(cell):
+        told = cell.status == "ok" and cell.pair is None and not plausible.is_no_cost(cell)
+        if told and cell.layer in ("rest", "column"):
             alike.setdefault(_like(cell), []).append(number)
     found: list[UnitCost] = []
     for numbers in alike.values():

@@ -181,6 +181,18 @@ def proof(pid: int, chosen: str) -> tuple[bool, str]:
     return True, f"it uses {' and '.join(words)} in {chosen}: {version}"
 
 
+def own_libraries(pid: int, other: str) -> tuple[bool, str]:
+    """Whether a server and all that it started have OpenSSL libraries mapped, and none of them is of another arm's directory."""
+    found = sorted({path for process in tree(pid) for path in openssl_of(process)})
+    foreign = [path for path in found if Path(path).is_relative_to(Path(other).resolve())]
+    if foreign or not found:
+        return (
+            False,
+            f"it uses {foreign[0]}, which is the other arm's" if foreign else "it has no OpenSSL library mapped",
+        )
+    return True, f"it uses its own {' and '.join(found)}"
+
+
 def openssl_of(pid: int) -> list[str]:
     """The OpenSSL libraries that a process has mapped; empty if it has ended."""
     with contextlib.suppress(OSError):

@@ -17,9 +17,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Self, TypeVar
@@ -29,6 +28,7 @@ from urllib.request import url2pathname
 import msgspec
 
 from ciphercost.host import confinement, deadlines
+from ciphercost.host.deferred_signals import signals_delayed
 from ciphercost.host.environment import child_environment
 from ciphercost.host.process_state import Patience, go_on, is_stopped
 from ciphercost.load import agent_messages, password_command, redact
@@ -59,6 +59,7 @@ from ciphercost.model.cipher_work import RECORD_BYTES, Way
 from ciphercost.model.connection import Connected, Pool
 from ciphercost.model.errors import AgentError, MissingServer, RunError
 from ciphercost.model.slices import AgentSlice, Arrivals
+from ciphercost.model.spec import Arm
 
 PROTOCOL = 1
 DISTRIBUTION = "ciphercost-agent"
@@ -112,26 +113,6 @@ def how_to_install() -> str:
         install = shlex.join(command or [sys.executable, "-m", "pip", "install", "./agents/rust"])
         what = f"Build it{where} (README.md lists the requirements): {install}"
     return f"{what}. Or set CIPHERCOST_AGENT to the path of an agent that is already built."
-
-
-@contextlib.contextmanager
-def signals_delayed() -> Iterator[None]:
-    """Delay signals until the end of this block: Python would silently drop an exception that a handler raises during a
-    fork.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    numbers = [each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if callable(signal.getsignal(each))]
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        for number in came:
-            signal.raise_signal(number)
 
 
 def enter(netns: Path) -> None:
@@ -225,6 +206,14 @@ class Agent:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def of(self, arm: Arm) -> Agent:  # noqa: ARG002 - one agent makes the load of both arms
+        """Return the agent that makes an arm's load."""
+        return self
+
+    def watch(self, look: Callable[[], None]) -> None:
+        """Call this about once a second while an answer is awaited. It raises RunError if there can be none any more."""
+        self.look = look
 
     def __enter__(self) -> Self:
         return self

@@ -132,6 +132,16 @@ class Program(msgspec.Struct, frozen=True):
         )
         return sent / max(1, sum(weight for _, weight, _ in self.transactions))
 
+    def beside(self, reference: Program) -> Program:
+        """Return the program whose plain arm does what the encrypted arm of `reference` does: the same workload, sealed otherwise."""
+        assert reference.sealed is not None
+        transactions = tuple(
+            (name, weight, script.by_arm(script.of_arm(other, "encrypted"), script.of_arm(own, "encrypted")))
+            for (name, weight, own), (_, _, other) in zip(self.transactions, reference.transactions, strict=True)
+        )
+        tables = reference.sealed
+        return msgspec.structs.replace(self, load=tables.load, check=tables.check, transactions=transactions)
+
     def tables(self, arm: str) -> Tables:
         """Return what fills and reads this arm's tables."""
         return self.sealed if self.sealed and arm == "encrypted" else Tables(self.load, self.check)

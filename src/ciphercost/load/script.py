@@ -198,6 +198,12 @@ def declared(
     return variables, body
 
 
+def of_arm(script: Script, arm: str) -> Script:
+    """Return the script of one arm alone. Pure."""
+    own = tuple(msgspec.structs.replace(each, arm="") for each in script.statements if each.arm in ("", arm))
+    return msgspec.structs.replace(script, statements=own)
+
+
 def by_arm(plain: Script, encrypted: Script) -> Script:
     """Merge two scripts that draw the same variables. A statement that is equal in both belongs to both arms. Pure."""
     if plain == encrypted:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -304,9 +304,12 @@ def open_unit(
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
     own, agent = stack.enter_context(load_clients(session, bench, pair, facts, record, run.cluster))
-    own.look = pair.watch.look
-    if isinstance(own, JdbcAgent):
-        own.enter(pair.connect, pair.note if facts.spec.url else None)
+    own.watch(pair.watch.look)
+    encrypted = [arm for arm in pair.connect if pair.side(arm) == "encrypted"]
+    for by in dict.fromkeys(map(own.of, encrypted)):
+        if isinstance(by, JdbcAgent):
+            connect = {arm: connection for arm, connection in pair.connect.items() if own.of(arm) is by}
+            by.enter(connect, pair.note if facts.spec.url else None, encrypted)
     connected = proven(session, unit, pair, own, record)
     users_server.ready(bench, pair)
     describe_session(facts, pair, connected)
@@ -364,8 +367,8 @@ def open_unit(
     return LiveCell(load, tuple(map(pair.watch.explained, phases)))
 
 
-def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: Record) -> Connected | None:
-    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises Unproven."""
+def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: Record) -> Mapping[Arm, Connected]:
+    """Run every witness for both arms and record the proofs. Returns what each arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
         # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.
@@ -375,7 +378,8 @@ def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: 
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
     mute = bench.engine.silent(bench.mechanism.layer)
-    enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected) if bench.cell.url else ""
+    alone = bench.cell.url and not bench.planned.reference
+    enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected.get("encrypted")) if alone else ""
     advice = functools.partial(users_server.what_to_do, bench, pair, agent)
     witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced, advice)
     return connected

@@ -17,15 +17,20 @@ def count_handshakes(facts: CellFacts, pair: ServerPair) -> None:
     """Add the handshakes since the last call, from the server's log, to the facts. Raises Unproven if one was resumed although
     resumption is off.
     """
-    full, resumed = pair.by_arm["encrypted"].handshakes()
-    if full or resumed:
-        known = facts.handshakes
-        facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
-    if resumed and facts.factors.get("resumption") == "off":
-        raise Unproven(
-            f"server witness, under load: the server's log shows {resumed} of {full + resumed} handshakes "
-            "resumed, although resumption is off"
-        )
+    by_server: dict[int, list[Arm]] = {}
+    for arm in ARMS:
+        if pair.side(arm) == "encrypted":
+            by_server.setdefault(id(pair.by_arm[arm]), []).append(arm)
+    for arms in by_server.values():
+        full, resumed = pair.by_arm[arms[0]].handshakes()
+        if full or resumed:
+            known = facts.handshakes
+            facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
+        if resumed and all(pair.asked_for[arm].get("resumption") == "off" for arm in arms):
+            raise Unproven(
+                f"server witness, under load: the server's log shows {resumed} of {full + resumed} handshakes "
+                "resumed, although resumption is off"
+            )
 
 
 class Seen:
@@ -34,23 +39,25 @@ class Seen:
     def __init__(self) -> None:
         self.sealed: dict[Arm, int] = dict.fromkeys(ARMS, 0)
         """Values that the agent encrypted or decrypted."""
-        self.connects = self.early = 0
-        """Connections that the encrypted arm opened, and on how many the server took the first request early (0-RTT)."""
+        self.connects: dict[Arm, int] = dict.fromkeys(ARMS, 0)
+        self.early: dict[Arm, int] = dict.fromkeys(ARMS, 0)
+        """Connections that an arm opened, and on how many the server took the first request early (0-RTT)."""
 
     def add(self, arm: Arm, answer: AgentSlice) -> None:
         self.sealed[arm] += answer.sealed + answer.opened
-        if arm == "encrypted":
-            self.connects += answer.connects
-            self.early += answer.early
+        self.connects[arm] += answer.connects
+        self.early[arm] += answer.early
 
 
-def check_early(facts: CellFacts, seen: Seen) -> None:
+def check_early(pair: ServerPair, seen: Seen) -> None:
     """If requests are to go before the handshake is complete (0-RTT): check that the server took them. Raises Unproven."""
-    if facts.factors.get("resumption") == EARLY and seen.connects and not seen.early:
-        raise Unproven(
-            f"client witness, under load: on none of {seen.connects} connections did the server take the first request before the "
-            f"handshake was complete, although resumption is {EARLY}"
-        )
+    for arm in ARMS:
+        asked = pair.side(arm) == "encrypted" and pair.asked_for[arm].get("resumption") == EARLY
+        if asked and seen.connects[arm] and not seen.early[arm]:
+            raise Unproven(
+                f"client witness, {arm} arm, under load: on none of {seen.connects[arm]} connections did the server take the first request "
+                f"before the handshake was complete, although resumption is {EARLY}"
+            )
 
 
 def check_sealed(pair: ServerPair, seen: Seen) -> None:

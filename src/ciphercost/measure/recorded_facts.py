@@ -205,18 +205,22 @@ def describe_rows(facts: CellFacts, found: Verdict) -> None:
         warn(facts, "values-vary", [Warning_("values-vary", found.note)])
 
 
-def describe_session(facts: CellFacts, pair: ServerPair, connected: Connected | None) -> None:
+def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm, Connected]) -> None:
     """Record what a session's server pair negotiated and where it runs."""
     facts.config_diff = config_diff(pair.connect)
-    facts.encryption = client_witness.negotiated(connected)
+    facts.encryption = client_witness.negotiated(connected.get("encrypted"))
+    if facts.pair:
+        negotiated = client_witness.negotiated(connected.get("plain"))
+        reference = msgspec.structs.replace(facts.pair.reference, encryption=negotiated)
+        facts.pair = msgspec.structs.replace(facts.pair, reference=reference)
     if facts.encryption.get("http") == "HTTP/3":
         warn(facts, "http3", [Warning_("http3", HTTP3_TEXT)])
-    if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
-        warning = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
-        warn(facts, UNVERIFIED, [warning])
-    if (level := pair.connect["encrypted"].tls_security_level) is not None:
-        warning = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
-        warn(facts, LOWERED, [warning])
+    for arm in ("encrypted", "plain"):
+        if reason := client_witness.unverified(connected.get(arm), pair.connect[arm]):
+            warn(facts, UNVERIFIED, [Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")])
+        if (level := pair.connect[arm].tls_security_level) is not None:
+            weak = " and ".join(weakened(pair.asked_for[arm]))
+            warn(facts, LOWERED, [Warning_(LOWERED, LOWERED_TEXT.format(level, weak))])
     if pair.server is not None and pair.server.library:
         facts.encryption["server_library"] = pair.server.library
         warn(facts, "old-openssl", old_openssl(pair.server.library))
@@ -249,8 +253,9 @@ def old_openssl(library: str) -> list[Warning_]:
 
 def describe_client(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
     """Record how the JDBC driver's options differ between the arms, in the driver's own names."""
-    if isinstance(agent, jdbc_agent.JdbcAgent):
-        facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(pair.connect[arm]) for arm in ARMS})
+    own = {arm: by for arm in ARMS if isinstance(by := agent.of(arm), jdbc_agent.JdbcAgent)}
+    if len(own) == len(ARMS):
+        facts.config_diff = jdbc_agent.config_diff({arm: by.translated(pair.connect[arm]) for arm, by in own.items()})
 
 
 def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> None:
@@ -261,6 +266,8 @@ def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> N
     assert pair.sealing is not None
     sealing = pair.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
+    other = pair.sealings["plain"]
+    of_reference(facts, other.mechanism.implementation(other.engine, other.factors))
     if sealing.codec.client_side:
         facts.encryption["client_library"] = agent.hello.tls_library
     if facts.stored or facts.findings:
@@ -338,6 +345,13 @@ def describe_awake(facts: CellFacts, problem: str) -> None:
         facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
+def of_reference(facts: CellFacts, known: Mapping[str, str]) -> None:
+    """Record how the reference arm encrypts, if it does."""
+    if facts.pair:
+        own = msgspec.structs.replace(facts.pair.reference, encryption={**facts.pair.reference.encryption, **known})
+        facts.pair = msgspec.structs.replace(facts.pair, reference=own)
+
+
 def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agent: LoadClient) -> None:
     """Record what only the session's servers can report: their settings, who encrypts, how long a start took.
 
@@ -357,6 +371,7 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
     if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
         kept = [each for each in facts.warnings if each.code != "page-cache"]
         facts.warnings = [*kept, Warning_("page-cache", text)]
+    of_reference(facts, mechanism.implementation(looks["plain"]))
     known = mechanism.implementation(looks["encrypted"])
     if warning := known.pop("warning", ""):
         kept = [each for each in facts.warnings if each.code != "implementation"]

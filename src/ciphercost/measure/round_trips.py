@@ -63,13 +63,15 @@ def measure(bench: PreparedCell, pair: ServerPair, agent: Agent) -> tuple[dict[s
     traffic: dict[str, Counts] = {}
     for arm in encrypted_first(pair.connect):
         connection = pair.connect[arm].alone
-        traffic[arm], few, operations = through_a_relay(agent, connection, together(bench.cell))
+        traffic[arm], few, operations = through_a_relay(agent.of(arm), connection, together(bench.cell))
         if bench.cell.url or bench.engine.driver not in LOGS:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
             control.connect("control", pair.direct[arm].single)
             log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
-            counted = log.counted(agent, connection, few, operations, EncryptsConnections.of(bench.engine).tls_witness)
+            counted = log.counted(
+                agent.of(arm), connection, few, operations, EncryptsConnections.of(bench.engine).tls_witness
+            )
         statements[arm] = counted
     return statements, traffic
 

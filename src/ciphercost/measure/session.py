@@ -141,7 +141,8 @@ class Session:
             new_estimate.say(self.display, self.measured.number, self.facts, self.budget)
             yield
         self._warm_up()
-        self._pair.by_arm["encrypted"].handshakes()  # discard these: they only collect tickets for resumption
+        for server in self._pair.servers:
+            server.handshakes()  # discard these: they only collect tickets for resumption
         yield
 
     def _compile(self) -> None:
@@ -205,7 +206,7 @@ class Session:
         """Closed loop: each connection sends its next operation when it has received the answer to the previous one."""
         yield from self.run_blocks("capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0)
         load_witness.check_sealed(self._pair, self._seen)
-        load_witness.check_early(self.facts, self._seen)
+        load_witness.check_early(self._pair, self._seen)
 
     def run_blocks(
         self, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float

@@ -104,6 +104,10 @@ class Mechanism(ABC):
         defaults = {factor.name: factor.values[0] if factor.values else "" for factor in self.factors}
         return {**defaults, **given}
 
+    def called(self, settings: Mapping[str, str]) -> str:
+        """Return what reports call an arm with these settings, in which it differs from another encrypted arm. Pure."""
+        return ", ".join(f"{name}={value or 'default'}" for name, value in settings.items())
+
     def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:  # noqa: ARG002
         """Witnesses that must report on each arm of a cell with these factors."""
         return self.witnesses

@@ -150,6 +150,11 @@ class Tls(Mechanism):
     def serves(self, engine: Engine) -> bool:
         return isinstance(engine, HasTls)
 
+    def called(self, settings: Mapping[str, str]) -> str:
+        words = [f"TLS {settings['version']}"] if "version" in settings else []
+        others = {name: value for name, value in settings.items() if name != "version"}
+        return ", ".join([*words, super().called(others)] if others else words)
+
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
         """Fill in defaults as every mechanism does; TLS 1.0 and 1.1 get a cipher that they have if none is given."""
         filled = super().check(factors)

@@ -25,6 +25,7 @@ from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import COUNTED, Phase
 
 T = TypeVar("T")
+MadeT = TypeVar("MadeT", covariant=True)
 
 REMEDY = "the record is damaged; restore the file from a copy, or measure again"
 DEEPEST = 32
@@ -58,7 +59,13 @@ def damaged(where: object, what: object) -> UsageError:
 # ── shapes and ranges ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode(content: bytes, decoder: msgspec.json.Decoder[T], where: object) -> T:
+class Decoder(Protocol[MadeT]):
+    """Makes a record of JSON, as `msgspec.json.Decoder` does."""
+
+    def decode(self, content: bytes, /) -> MadeT: ...
+
+
+def decode(content: bytes, decoder: Decoder[T], where: object) -> T:
     """Decode one JSON value into a record. Raises UsageError for any bytes that are not such a record."""
     try:
         made = decoder.decode(content)

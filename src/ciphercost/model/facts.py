@@ -9,6 +9,7 @@ import msgspec
 from ciphercost.model.cipher_work import Enciphered
 from ciphercost.model.constrained_types import Amount, Count, Ordinal, Seed, Status
 from ciphercost.model.fleet import FleetFacts
+from ciphercost.model.pair import Pair
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Arrivals, Finding, Witness
 from ciphercost.model.spec import Arm, CellSpec, Layer, Spec
@@ -63,6 +64,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """None: recorded in format 1."""
     control: Count | None = None
     """Number of the cell that is this one's control."""
+    pair: Pair | None = None
+    """Its arms, if both are encrypted. None: they are plain and encrypted."""
     version: str = ""
     source: str = ""
     layer: str = ""
@@ -122,7 +125,7 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
 
 def unmeasured(cell: CellFacts) -> CellFacts:
     """The cell as it was planned, before anything was measured. Pure."""
-    return CellFacts(cell.spec, cell.registered, cell.control)
+    return CellFacts(cell.spec, cell.registered, cell.control, cell.pair)
 
 
 class RunFacts(msgspec.Struct, omit_defaults=True):

@@ -12,6 +12,7 @@ from ciphercost.model.errors import without_codes
 from ciphercost.model.estimate import Estimate as Estimate
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.objective_capacity import ObjectiveCapacity as ObjectiveCapacity
+from ciphercost.model.pair import Pair
 from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
@@ -411,6 +412,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Nodes that made the load, their clocks, and what was lost. None: one agent on one machine made it."""
     objective: ObjectiveCapacity | None = None
     """Capacity at the objective of `--objective`. None: there was none. Its ratio is also `overhead.rate_at_objective`."""
+    pair: Pair | None = None
+    """The two arms, if both are encrypted; then `plain` stands for the reference everywhere in the cell. None: plain and encrypted."""
 
     def __post_init__(self) -> None:
         """Leave out the codes in brackets with which an older ciphercost recorded reasons."""

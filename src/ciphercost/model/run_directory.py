@@ -15,7 +15,7 @@ from typing import IO, Any, Self, TypeVar
 
 import msgspec
 
-from ciphercost.model import bounds, checked, owned
+from ciphercost.model import bounds, checked, owned, pair
 from ciphercost.model.constrained_types import Count
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
@@ -193,7 +193,19 @@ def hashes(directory: Path) -> dict[str, str]:
 
 def encode(result: Result) -> bytes:
     """A result as the JSON that `docs/result.schema.json` describes."""
-    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+    plain = msgspec.to_builtins(result) if any(cell.pair for cell in result.cells) else None
+    content = msgspec.json.encode(result if plain is None else pair.outward(plain))
+    return msgspec.json.format(content, indent=2) + b"\n"
+
+
+class ResultDecoder:
+    """Reads that JSON, as `msgspec.json.Decoder` would."""
+
+    def decode(self, content: bytes) -> Result:
+        """A result. Raises msgspec.DecodeError or ValidationError, RecursionError."""
+        if b'"pair"' not in content:
+            return msgspec.json.decode(content, type=Result)
+        return msgspec.convert(pair.inward(msgspec.json.decode(content)), Result)
 
 
 LATEST = "latest"

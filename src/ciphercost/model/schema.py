@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ciphercost.model import pair
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.machines import MACHINES_FORMAT, MachinesRun
 from ciphercost.model.result import Result
@@ -29,8 +30,30 @@ def _schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        **msgspec.json.schema(kind),
+        **_with_places(msgspec.json.schema(kind)),
     }
+
+
+def _with_places(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, in which each field and value that names an arm also has the name that a cell with two encrypted arms gives it."""
+    for made in schema["$defs"].values():
+        fields = made.get("properties", {})
+        others = {other: fields[name] for name in fields if (other := pair.outward_key(name)) != name}
+        if not others:
+            _name_arms(fields)
+            continue
+        fields |= others
+        own = [name for name in made["required"] if pair.outward_key(name) != name]
+        made["required"] = [name for name in made["required"] if name not in own]
+        if own:
+            made["anyOf"] = [{"required": own}, {"required": [pair.outward_key(name) for name in own]}]
+    return schema
+
+
+def _name_arms(fields: dict[str, Any]) -> None:
+    for each in fields.values():
+        if isinstance(values := each.get("enum"), list) and sorted(values) == sorted(pair.PLACES):
+            each["enum"] = [*values, *pair.PLACES.values()]
 
 
 if __name__ == "__main__":

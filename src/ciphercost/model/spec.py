@@ -40,6 +40,9 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     workload: str = "point-select"
     factors: dict[str, str] = {}
     """Options of mechanism, workload and client that differ from the defaults, e.g. {"version": "1.2", "certificate": "ecdsa-p256"}."""
+    versus: dict[str, str] = {}
+    """Settings of another encrypted arm, as far as they differ from `factors`: it takes the plain arm's place, e.g. {"version": "1.2"}.
+    `client` and `mechanism` may differ too. Empty: the arms are plain and encrypted."""
     clients: Count = 0
     """Connections; 0: the workload's or the regime's default."""
     rows: Count = 0

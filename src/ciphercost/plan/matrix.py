@@ -84,6 +84,8 @@ def matrix(cell: CellSpec, given: Sequence[str], number: int = 0) -> list[CellSp
             raise UsageError(f"--matrix {name} is given twice; list all its values in one --matrix")
         if name in cell.factors:
             raise UsageError(f"--matrix and --set both set {name}; remove it from --set")
+        if name in cell.versus:
+            raise UsageError(f"--matrix and --versus both set {name}; remove one of them")
         if len(set(listed)) < len(listed):
             raise UsageError(f"--matrix {text}: lists a value twice; list it once")
         axes[name] = listed
@@ -209,6 +211,8 @@ def _control(cell: CellSpec) -> CellSpec | None:
         return None
     if cell.factors.get("hop"):
         return None  # it has controls of its own
+    if cell.versus:
+        return None  # neither arm is plain
     if cell.factors.get("http", "1") != "1":
         return None  # over HTTP/2 the server uses sendfile for neither arm
     if any(

@@ -16,7 +16,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import only
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret
-from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.spec import Arm, CellSpec, Spec
 from ciphercost.plan.conditions import Conditions
 
 
@@ -55,6 +55,16 @@ class PlannedCell(msgspec.Struct, frozen=True):
     """Headers of every request, beside those that the agent sends by itself."""
     headers: Secret | None = None
     """The same with their values, as the agent takes them."""
+    reference: PlannedCell | None = None
+    """The cell as the other encrypted arm sees it, which takes the plain arm's place. None: that arm is plain."""
+
+    def of(self, arm: Arm) -> PlannedCell:
+        """The cell with the settings of an arm."""
+        return self.reference if self.reference is not None and arm == "plain" else self
+
+    def side(self, arm: Arm) -> Arm:
+        """What its mechanism has to do for an arm: encrypt, or leave it plain."""
+        return arm if self.reference is None else "encrypted"
 
     @property
     def clients(self) -> int:

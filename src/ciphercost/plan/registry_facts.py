@@ -18,7 +18,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
-from ciphercost.plan import matrix
+from ciphercost.plan import matrix, versus
 from ciphercost.plan.planned import PlannedCell
 
 
@@ -30,6 +30,7 @@ def planned(cells: Sequence[PlannedCell]) -> list[CellFacts]:
             cell.spec,
             msgspec.structs.replace(_of(cell.engine, cell.mechanism, cell.spec), fixed=fixed(cell)),
             control=matrix.control_of(specs, number),
+            pair=versus.pair_of(cell),
         )
         for number, cell in enumerate(cells)
     ]

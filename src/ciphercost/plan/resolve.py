@@ -16,7 +16,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec
-from ciphercost.plan import cell_checks, conditions, connection_strings
+from ciphercost.plan import cell_checks, conditions, connection_strings, versus
 from ciphercost.plan.planned import Client, PlannedCell, prepare
 
 REQUEST_PARAMETERS = ("http",)
@@ -87,6 +87,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
     cell_checks.check_column_client(planned)
     cell_checks.check_server(planned)
     planned = msgspec.structs.replace(planned, conditions=conditions.parse(cell, engine, mechanism))
+    if (other := versus.reference_of(cell, mechanism)) is not None:
+        planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
     return planned

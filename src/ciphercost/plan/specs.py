@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.load import redact
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
-from ciphercost.model.spec import ARMS, Spec
+from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import authority_checks, cell_checks, cluster_checks, latency_objective, schedule
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.plan.resolve import resolve
@@ -20,6 +21,10 @@ from ciphercost.plan.resolve import resolve
 def check(spec: Spec, *, load: bool = True) -> Spec:
     """The spec with full names, if every name is known and every number in range. Raises UsageError as `plan` does."""
     return plan(spec, load=load).spec
+
+
+IN_CLEAR = ("http", "redis", "valkey", "memcached")
+"""Schemes of URLs at which a server has no TLS."""
 
 
 def plan(spec: Spec, *, load: bool = True) -> Plan:
@@ -50,7 +55,10 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         cells.append(resolve(cell))
         if load and cell.url:
             cell_checks.check_keys(cells[-1])
-            TakesUrl.of(cells[-1].engine).check_pair(cell.url)
+            if cell.versus:
+                check_one(cell)
+            else:
+                TakesUrl.of(cells[-1].engine).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
         together = [cell for cell in spec.cells if cell.group == group]
         if len({cell.regime for cell in together}) > 1:
@@ -67,6 +75,16 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
     checked.ranged(spec, "the spec")
     full = [each.spec for each in cells]
     return Plan(spec if full == spec.cells else msgspec.structs.replace(spec, cells=full), tuple(cells))
+
+
+def check_one(cell: CellSpec) -> None:
+    """Raises UsageError if a cell with two encrypted arms is given an address for a plain one."""
+    clear = [each for each in cell.url.split() if each.partition(":")[0].lower() in IN_CLEAR]
+    if clear:
+        raise UsageError(
+            f"--url {redact.shown(clear[0])}: both arms of --versus are encrypted, so nothing goes to an address without TLS; remove it, and "
+            "give the one with TLS"
+        )
 
 
 def check_length(spec: Spec) -> None:

@@ -34,7 +34,7 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     connection = probe.pair.connect[arm]
     if arm in probe.pair.ways:  # a hop ends TLS and agrees to nothing
         connection |= {"tls_at_once": False}
-    if reason := negotiation_mismatch(answer, connection, probe.pair.promised):
+    if reason := negotiation_mismatch(answer, connection, probe.pair.promised.get(arm, {})):
         return False, f"{detail}: {reason}"
     if probe.pair.connect[arm].tls in ("verify-ca", "verify-full") and not answer.verified:
         return False, f"{detail}: the peer was not verified"

@@ -10,6 +10,7 @@ import msgspec
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan
+from ciphercost.load.codec import PLAIN
 from ciphercost.mechanisms._column import IV
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import Finding, Severity
@@ -21,12 +22,12 @@ def server(arm_view: ArmView) -> tuple[bool, str]:
     """Check that the row decrypts with the right key and does not with a wrong one."""
     secrets, wanted = arm_view.secrets, word(arm_view.canary, arm_view.arm)
     try:
-        found = arm_view.text(secrets.of(arm_view.arm))
+        found = arm_view.text(secrets.codec if arm_view.encrypts else PLAIN)
     except AgentError as error:
         return False, f"the canary row could not be read back: {error}"
     if found != wanted:
         return False, f"the canary row does not read back as written: {str(found)[:60]}"
-    if arm_view.arm == "plain":
+    if not arm_view.encrypts:
         return True, "the canary row reads back as written"
     stored = arm_view.ask(secrets.codec.hex("word"))
     if not stored or wanted.encode().hex() in stored.lower():
@@ -53,23 +54,23 @@ def server(arm_view: ArmView) -> tuple[bool, str]:
 def disk(arm_view: ArmView) -> tuple[bool, str]:
     """Check that the server's files contain the plain arm's canary but not the encrypted arm's."""
     if not arm_view.places:
-        found = arm_view.ask("word") if arm_view.arm == "plain" else arm_view.ask(arm_view.secrets.codec.hex("word"))
+        found = arm_view.ask(arm_view.secrets.codec.hex("word") if arm_view.encrypts else "word")
         clear = word(arm_view.canary, arm_view.arm)
         seen = bool(found) and (clear in str(found) or clear.encode().hex() in str(found).lower())
         where = "the server's files can't be read from here; as the server itself shows it, the stored value "
-        return seen == (arm_view.arm == "plain"), where + ("is unencrypted" if seen else "is encrypted")
+        return seen != arm_view.encrypts, where + ("is unencrypted" if seen else "is encrypted")
     found_ = canary_scan.search(canary_scan.below(arm_view.places), word(arm_view.canary, arm_view.arm))
     if not found_.size:
         return False, "no bytes seen: the witness examined nothing"
     names = ", ".join(list(found_.hits)[:SHOWN])
     if found_.hits:
-        return arm_view.arm == "plain", f"the canary is in {names} ({found_})"
-    return arm_view.arm == "encrypted", f"the canary is in none of {found_}"
+        return not arm_view.encrypts, f"the canary is in {names} ({found_})"
+    return arm_view.encrypts, f"the canary is in none of {found_}"
 
 
 def findings(arm_view: ArmView) -> list[Finding]:
     """What the encrypted arm's stored bytes leak, each finding seen and counted. Raises AgentError."""
-    codec, texts = arm_view.secrets.codec, rows(arm_view.canary, "encrypted")
+    codec, texts = arm_view.secrets.codec, rows(arm_view.canary, arm_view.arm)
     found = written_keys(arm_view)
     stored = {number: bytes.fromhex(str(arm_view.ask(codec.hex("word"), number))) for number in texts}
     iv = "iv=random, which stores a separate IV with each value"

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -71,7 +71,12 @@ def run(bench: PreparedCell) -> Outcome:
     if len(set(found.checks.values())) > 1:
         raise AgentError(f"the arms do not hold the same rows: {found.checks}", "rows")
     logs = canary_scan.search(canary_scan.below([bench.logs]), bench.shared.canary)
-    found.findings += [*_findings(mechanism, leaks), *_of_logs(logs), *mechanism.findings(bench.rest)]
+    control = leaks["plain"] if bench.side("plain") == "plain" else leaks["encrypted"]
+    found.findings += [
+        *_findings(mechanism, control, leaks["encrypted"]),
+        *_of_logs(logs),
+        *mechanism.findings(bench.rest),
+    ]
     return found
 
 
@@ -91,17 +96,17 @@ def _arm(
         agent = bench.helper(connection)
         try:
             agent.connect("destructive-test", connection)
-            look = ArmAtRest(arm, bench.rest, volume, server, agent, "destructive-test", connection)
+            look = ArmAtRest(bench.side(arm), bench.rest_of(arm), volume, server, agent, "destructive-test", connection)
             if bench.program.check:
                 found.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
             spilt = {
                 each.name: _spill(look, mechanism, each, word) for each in StoresData.of(bench.engine).spills(word)
             }
-            if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
+            if look.arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
                 add_proof("server", *refused)
             # Rotate last: afterwards a connection may fail at everything that needs the old key.
-            if arm == "encrypted" and (statements := mechanism.rotate(look)):
+            if look.arm == "encrypted" and (statements := mechanism.rotate(look)):
                 began = time.monotonic()
                 for statement in statements:
                     look.query(statement)
@@ -120,9 +125,9 @@ def _arm(
             add_proof("disk", passed, f"{name}: {detail}")
     finally:
         server.stop()
-    if arm == "encrypted" and not bench.engine.embedded:
+    if look.arm == "encrypted" and not bench.engine.embedded:
         for state in mechanism.key_states:
-            add_proof("server", *_without_key(bench, mechanism, volume, state))
+            add_proof("server", *_without_key(bench, mechanism, arm, volume, state))
     return spilt
 
 
@@ -198,16 +203,16 @@ def _kill(root: int) -> None:
         time.sleep(0.01)
 
 
-def _without_key(bench: PreparedCell, mechanism: AtRest, volume: Volume, state: KeyState) -> tuple[bool, str]:
+def _without_key(bench: PreparedCell, mechanism: AtRest, arm: Arm, volume: Volume, state: KeyState) -> tuple[bool, str]:
     """Whether the server refuses to start, or to return its data, when its key is missing or replaced by another."""
     words = "without its key" if state == "missing" else "with another key"
-    with mechanism.key_taken(state, bench.rest, volume.path):
+    with mechanism.key_taken(state, bench.rest_of(arm), volume.path):
         try:
-            server = bench.start("encrypted", volume)
+            server = bench.start(arm, volume)
         except (RunError, OSError) as error:
             return True, f"{words} it does not start: {_reason(str(error))}"
         with stopped(server):
-            connection = bench.connection("encrypted", dict.fromkeys(ARMS, server)).single
+            connection = bench.connection(arm, dict.fromkeys(ARMS, server)).single
             with bench.helper(connection) as agent:
                 try:
                     agent.connect("keyless", connection)
@@ -234,15 +239,21 @@ def _reason(text: str) -> str:
     return severe[:200] or encryption_line(text) or (lines or ["it ended"])[0][:200]
 
 
-def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, canary_scan.Seen]]) -> list[Finding]:
-    """Temporary data that is unencrypted although the data itself is encrypted. Counts only if the plain arm shows it
-    too. Pure.
+Leaks = Mapping[str, canary_scan.Seen]
+"""What was seen of an arm's temporary data, by the name of the spill."""
+
+
+def _findings(mechanism: AtRest, control: Leaks, leaks: Leaks) -> list[Finding]:
+    """Temporary data that is unencrypted although the data itself is encrypted. Counts only if the control, the plain arm, shows it
+    too; if both arms are encrypted there is none. Pure.
     """
     found = []
-    for name, plain in leaks["plain"].items():
-        encrypted = leaks["encrypted"].get(name, canary_scan.Seen())
+    for name, plain in control.items():
+        encrypted = leaks.get(name, canary_scan.Seen())
         if not plain.hits:
-            if any(other.startswith(f"{name} where") and seen.hits for other, seen in leaks["plain"].items()):
+            if control is leaks:
+                continue
+            if any(other.startswith(f"{name} where") and seen.hits for other, seen in control.items()):
                 continue  # one of ciphercost's settings keeps it in memory; without that setting, it has its own finding
             text = f"{name}: not seen on disk even in the plain arm: it stayed in memory, or its location is unknown"
             found.append(Finding("temporary-data-not-seen", "info", text))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.load.load_client import LoadClient
@@ -22,11 +24,11 @@ def load_connections(
     agent: LoadClient,
     arm: Arm,
     answer: Connected,
-    proven: Connected | None,
+    connected: Mapping[Arm, Connected],
 ) -> None:
     """Check that the very connections that make the load match the proof. Raises Unproven.
 
-    `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open, the server
+    `answer`: of the load's `connect`; `connected`: of each arm's proof. Where connections stay open, the server
     is queried about each of them.
     """
     per_request = pair.connect[arm].per_request
@@ -38,7 +40,8 @@ def load_connections(
                 f"client witness, {arm} arm: the connection is encrypted, but only the data on disk should be"
             )
         return
-    assert proven is not None
+    encrypted = pair.side(arm) == "encrypted"
+    proven = connected[arm if encrypted else "encrypted"]
     if answer.encrypted != pair.legs(arm)[0]:
         state = "encrypted" if answer.encrypted else "unencrypted"
         raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
@@ -51,7 +54,7 @@ def load_connections(
         )
     ):
         raise Unproven(
-            f"client witness, encrypted arm: the load negotiated {describe(answer)}, but the proof was for "
+            f"client witness, {arm} arm: the load negotiated {describe(answer)}, but the proof was for "
             f"{describe(proven)}"
         )
     if engine.caches_logins and per_request and answer.auth != proven.auth:
@@ -63,7 +66,7 @@ def load_connections(
     if mechanism.layer in ("transit", "control") and not per_request and "server" not in engine.mute:
         witness = EncryptsConnections.of(engine)
         rows = witness.sessions(pair.by_arm[arm], agent, arm, everywhere=True)
-        verified = arm == "encrypted" and proven.client_certificate.startswith(client_certificate.VERIFIED)
+        verified = encrypted and proven.client_certificate.startswith(client_certificate.VERIFIED)
         mutual = verified and witness.certificate_in_sessions
         passed, detail = judge_sessions(rows, *server_end(pair, arm, answer), client_certificate=mutual)
         if passed and verified:

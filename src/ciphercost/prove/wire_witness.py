@@ -74,7 +74,7 @@ def _by_datagrams(probe: Probe, arm: Arm, connection: Connection, relay: Datagra
     def sign(sent: bytes, received: bytes) -> tuple[bool, str]:  # noqa: ARG001 - datagrams have borders, bytes have none
         return quic_sign(seen["to_server"], seen["to_client"])
 
-    return judge_wire(relay.to_server, relay.to_client, words, arm, sign)
+    return judge_wire(relay.to_server, relay.to_client, words, probe.pair.side(arm), sign)
 
 
 def _echoed(probe: Probe, arm: Arm, connection: Connection) -> tuple[str, str]:

@@ -36,8 +36,8 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 def prove(
     engine: Engine, mechanism: Mechanism, pair: ServerPair, agent: Agent, session: int
-) -> tuple[list[Proof], Connected | None]:
-    """Run every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
+) -> tuple[list[Proof], dict[Arm, Connected]]:
+    """Run every witness of the mechanism for both arms. Returns the proofs and what each arm negotiated.
 
     Never raises for a failed witness: that is a proof with `passed` false. `unproven` gives the reason.
     """
@@ -47,7 +47,7 @@ def prove(
     for arm in encrypted_first(pair.connect):
         # The client witness goes first: without a connection the others have nothing to examine.
         probe.ended |= arm == "plain" and bool(pair.closed)
-        chosen: set[Witness] = {"process"} if pair.library else set()
+        chosen: set[Witness] = {"process"} if any(pair.libraries.values()) else set()
         due = {*mechanism.witnesses, *chosen}.difference(engine.silent(mechanism.layer))
         for witness in sorted(due, key=lambda name: (name != "client", name)):
             if probe.ended:
@@ -56,7 +56,7 @@ def prove(
             if not proofs[-1].passed and witness == "client":
                 break
     _close(probe)
-    return proofs, probe.connected.get("encrypted")
+    return proofs, probe.connected
 
 
 def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
@@ -126,8 +126,9 @@ def require(
     """
     if enforced:
         raise Unproven(
-            "the server refuses unencrypted connections, so it has no unencrypted arm to measure. Allow them from this machine on a "
-            f"test copy, or measure one that ciphercost starts: ciphercost run {enforced}"
+            "the server refuses unencrypted connections, so it has no unencrypted arm to measure. Compare two encrypted settings instead "
+            "(--versus version=1.2), allow unencrypted connections from this machine on a test copy, or measure a server that ciphercost "
+            f"starts: ciphercost run {enforced}"
         )
     if reason := unproven(proofs, mechanism, mute=mute, factors=factors):
         more = closed or advice()
@@ -141,11 +142,11 @@ def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     except AgentError as error:
         probe.ended |= error.code == deadlines.TIMEOUT  # every further witness would wait just as long
         probe.pair.failures.setdefault(arm, error)
-        if arm == "encrypted":
-            probe.pair.note(error)
+        if probe.pair.side(arm) == "encrypted":
+            probe.pair.note(error, arm)
         passed, detail, code = False, error.words, error.code
-    if witness == "client" and arm == "encrypted" and not passed:
-        probe.pair.note(AgentError(detail, code or "agent"))
+    if witness == "client" and probe.pair.side(arm) == "encrypted" and not passed:
+        probe.pair.note(AgentError(detail, code or "agent"), arm)
     return probe.proof(arm, witness, passed, detail, code)
 
 

@@ -56,6 +56,7 @@ class Secrets(msgspec.Struct, frozen=True):
         return self.mechanism.codec(self.engine, self.factors, other, self.iv)
 
     def of(self, arm: Arm) -> Codec:
+        """How an arm stores values: the one encrypts, the other is plain."""
         return self.codec if arm == "encrypted" else PLAIN
 
 
@@ -81,9 +82,11 @@ def rows(canary: str, arm: Arm) -> dict[int, str]:
     return {1: own, 2: own, 3: REPEATED, 4: f"another text, {'of the same length as the canary is, '[: len(own)]}"}
 
 
-def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> None:
-    """Create and fill the canary table through the agent's arm `name`, in the schema that it is connected to."""
-    codec = secrets.of(arm)
+def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm, side: Arm | None = None) -> None:
+    """Create and fill an arm's canary table through the agent's arm `name`, in the schema that it is connected to. `side`: what the
+    mechanism does for the arm; None: what its name says.
+    """
+    codec = secrets.of(side or arm)
     agent.query(name, f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
     for number, text in rows(canary, arm).items():
         stored = codec.seal(f"'{text}'", LENGTH)
@@ -101,6 +104,13 @@ class ArmView(msgspec.Struct, frozen=True):
     """The agent's arm that is connected to this arm's schema."""
     places: tuple[Path, ...] = ()
     """Where the server's files are. Empty: they can't be read."""
+    side: Arm | None = None
+    """What the mechanism does for the arm, if that is not the arm's own name."""
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether the arm's values are encrypted."""
+        return (self.side or self.arm) == "encrypted"
 
     def text(self, codec: Codec) -> str | None:
         """The canary row's text, decrypted by the server or, if the server has no key, here. Raises AgentError."""

@@ -32,11 +32,13 @@ class Dataset(msgspec.Struct, frozen=True):
     shared: ExperimentResources
     in_columns: bool
     """Whether the mechanism encrypts columns."""
+    apart: bool = False
+    """Whether each arm has a server of its own, with the same data."""
 
     @property
     def separate(self) -> bool:
-        """Whether each arm has its own data."""
-        return isinstance(self.planned.mechanism, AtRest) or self.planned.engine.embedded
+        """Whether each arm has a data directory of its own."""
+        return self.apart or isinstance(self.planned.mechanism, AtRest) or self.planned.engine.embedded
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -52,7 +54,9 @@ class Dataset(msgspec.Struct, frozen=True):
         """What the loaded data depends on. Cells with the same key share their data."""
         mechanism = self.planned.mechanism
         apart = self.origin("encrypted") == "encrypted" and (self.separate or self.in_columns)
-        own = (mechanism.name, self.planned.factors, self.planned.secret) if apart else ()
+        other = self.planned.reference
+        reference = (other.mechanism.name, other.factors) if other else ()
+        own = (mechanism.name, self.planned.factors, self.planned.secret, reference) if apart else ()
         parameters = sorted(self.program.parameters.items())
         return repr(
             (self.installation, self.program.name, parameters, self.planned.spec.csv, self.planned.spec.no_header, own)
@@ -61,7 +65,8 @@ class Dataset(msgspec.Struct, frozen=True):
     def origin(self, place: str) -> str:
         """The template that a place's data is copied from."""
         mechanism = self.planned.mechanism
-        return "plain" if isinstance(mechanism, AtRest) and mechanism.loaded_once else place
+        same = mechanism.loaded_once if isinstance(mechanism, AtRest) else self.apart
+        return "plain" if same else place
 
     @property
     def loaded(self) -> bool:

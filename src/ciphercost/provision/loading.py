@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.documents import Documents
@@ -38,7 +39,8 @@ def load(bench: PreparedCell) -> None:
         volume = Volume(template, (template,))
         if isinstance(bench.mechanism, AtRest):
             bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
-            bench.mechanism.write_cluster_files(arm_at(place), template, bench.rest)
+            arm = arm_at(place)
+            bench.mechanism.write_cluster_files(bench.side(arm), template, bench.rest_of(arm))
             if bench.mechanism.encrypts:
                 _first_start(bench, place, volume, bench.mechanism.encrypt)
         else:
@@ -72,7 +74,7 @@ def _with_loader(
     connection = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)).single
     with bench.helper(connection) as agent:
         agent.connect("loader", connection)
-        look = ArmAtRest(arm, bench.rest, volume, server, agent, "loader", connection)
+        look = ArmAtRest(bench.side(arm), bench.rest_of(arm), volume, server, agent, "loader", connection)
         do(look)
         if isinstance(bench.mechanism, AtRest):
             bench.mechanism.settled(look)
@@ -96,10 +98,12 @@ def fill(bench: PreparedCell, agent: Agent, arm: Arm = "plain") -> None:
         engine = StoresData.of(bench.engine)
         for statement in (*engine.make_canaries, engine.keep_canary(bench.shared.canary)):
             agent.query("loader", statement)
-    if bench.sealing is not None:
-        for statement in bench.sealing.mechanism.prepare(bench.engine, bench.sealing.factors, ours=not bench.cell.url):
+    if bench.sealings:
+        own = bench.sealings.values()
+        needed = [each.mechanism.prepare(bench.engine, each.factors, ours=not bench.cell.url) for each in own]
+        for statement in dict.fromkeys(chain.from_iterable(needed)):
             agent.query("loader", statement)
-        columns.fill(agent, "loader", bench.sealing, bench.shared.canary, arm)
+        columns.fill(agent, "loader", bench.sealings[arm], bench.shared.canary, arm, bench.side(arm))
     for step in bench.program.tables(arm).load:
         try:
             agent.query("loader", step.sql, timeout=deadlines.load())

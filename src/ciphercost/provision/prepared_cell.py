@@ -15,7 +15,7 @@ from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.settings import blamed
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import authorities
+from ciphercost.host import authorities, run_ownership
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LISTEN
 from ciphercost.host.ports import LOOPBACK
@@ -26,6 +26,7 @@ from ciphercost.load.connection_string import SYSTEM, ConnectionString
 from ciphercost.load.jdbc import jdbc_agent
 from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
+from ciphercost.load.two_agents import TwoAgents
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest, AtRestContext
 from ciphercost.model.connection import Changes, Connection
@@ -72,8 +73,8 @@ class PreparedCell(msgspec.Struct):
     shared: ExperimentResources
     supervisor: Supervisor
     logs: Path
-    sealing: columns.Secrets | None = None
-    """How a column mechanism encrypts values."""
+    sealings: Mapping[Arm, columns.Secrets] = {}
+    """How a column mechanism encrypts each arm's values, in a plain arm how it would."""
     own_schemas: dict[Arm, str] = {}
     """The scratch schema that holds an arm's tables. On your own server: for every mechanism that loads data. For a
     column mechanism: on every server, one per arm.
@@ -83,6 +84,8 @@ class PreparedCell(msgspec.Struct):
     servers: Servers = msgspec.field(default_factory=Servers)
     """The servers of the whole run."""
     entered: bool = False
+    apart: bool = False
+    """Whether the arms need servers with different settings, although both are encrypted on the way."""
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
     @property
@@ -108,12 +111,37 @@ class PreparedCell(msgspec.Struct):
     @property
     def dataset(self) -> Dataset:
         """What the cell loads, and where."""
-        return Dataset(self.planned, self.program, self.installation, self.shared, self.sealing is not None)
+        return Dataset(self.planned, self.program, self.installation, self.shared, self.sealing is not None, self.apart)
+
+    @property
+    def sealing(self) -> columns.Secrets | None:
+        """How a column mechanism encrypts the encrypted arm's values."""
+        return self.sealings.get("encrypted")
 
     @property
     def rest(self) -> AtRestContext:
-        """What a mechanism at rest may know about this cell."""
-        return AtRestContext(self.engine, self.installation, self.factors, self.shared.secrets, self.supervisor)
+        """What a mechanism at rest may know about this cell's encrypted arm."""
+        return self.rest_of("encrypted")
+
+    def rest_of(self, arm: Arm) -> AtRestContext:
+        """What a mechanism at rest may know about an arm."""
+        return AtRestContext(
+            self.engine, self.installation, self.planned.of(arm).factors, self.secrets_of(arm), self.supervisor
+        )
+
+    def secrets_of(self, arm: Arm) -> Path:
+        """The directory of an arm's keys. Arms that both encrypt data have their own."""
+        own = self.planned.of(arm)
+        if own is self.planned or own.mechanism.layer == "transit":
+            return self.shared.secrets
+        directory = self.shared.secrets / "reference"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        run_ownership.hand_over(directory)
+        return directory
+
+    def side(self, arm: Arm) -> Arm:
+        """What the mechanism has to do for an arm."""
+        return self.planned.side(arm)
 
     @property
     def mask(self) -> dict[str, str]:
@@ -124,10 +152,21 @@ class PreparedCell(msgspec.Struct):
 
     def agent(self, pair: ServerPair) -> Agent:
         """Start the client that makes the cell's load. Raises MissingServer."""
-        cpus, netns = pair.agent_cpus or None, pair.netns
-        if self.planned.client is None:
+        other = self.planned.reference
+        if other is None or (other.spec.client, other.client) == (self.cell.client, self.planned.client):
+            return self._client(pair, "encrypted")
+        compared = self._client(pair, "encrypted")
+        try:
+            return TwoAgents(self._client(pair, "plain"), compared)
+        except BaseException:
+            compared.close()
+            raise
+
+    def _client(self, pair: ServerPair, arm: Arm) -> Agent:
+        client, cpus, netns = self.planned.of(arm).client, pair.agent_cpus or None, pair.netns
+        if client is None:
             return Agent(cpus=cpus, log=self.agent_log, env=self.mask, netns=netns)
-        return self._by_jdbc(self.planned.client, pair.connect["encrypted"], cpus, netns)
+        return self._by_jdbc(client, pair.connect[arm], cpus, netns)
 
     def helper(self, connection: Connection) -> Agent:
         """Start an agent that makes no load: it loads data or asks the server. `connection`: as it will connect.
@@ -163,7 +202,8 @@ class PreparedCell(msgspec.Struct):
         """The volume that holds a session's copy of the data."""
         directory.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
         if isinstance(self.mechanism, AtRest):
-            with self.mechanism.volume(arm_at(place), directory, self.rest, self.dataset.bytes) as volume:
+            arm = arm_at(place)
+            with self.mechanism.volume(self.side(arm), directory, self.rest_of(arm), self.dataset.bytes) as volume:
                 yield volume
         else:
             yield Volume(directory, (directory,))
@@ -191,7 +231,7 @@ class PreparedCell(msgspec.Struct):
             if own and (words := blamed(own, str(error).splitlines()[1:])):
                 title = " ".join(filter(None, (self.engine.title, self.installation.version)))
                 raise RunError(f"{words} ({title} did not start with it)") from None
-            if hint := self.mechanism.if_not_started(self.factors):
+            if hint := self.mechanism.if_not_started(self.planned.of(arm_at(place)).factors):
                 raise RunError(f"{error}\n{hint}") from None
             raise
         server.opening = time.monotonic() - began
@@ -200,17 +240,23 @@ class PreparedCell(msgspec.Struct):
 
     def settings(self, place: str) -> dict[str, str]:
         """Settings that the user and the mechanism require of a server that ciphercost starts."""
+        arm = arm_at(place)
         if isinstance(self.mechanism, AtRest):
-            wanted = {**StoresData.of(self.engine).on_disk, **self.mechanism.settings(arm_at(place), self.rest)}
+            own = self.mechanism.settings(self.side(arm), self.rest_of(arm))
+            wanted = {**StoresData.of(self.engine).on_disk, **own}
         else:
-            address = self.planned.conditions.listen
-            wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets, address)
+            wanted = self.server_settings(arm)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.dataset.bytes, self.direct_io)
         wanted = wanted | self.engine.workload_settings(self.program.parameters)
         ours = wanted | self.engine.settings_for(self.shared.clients) | masks | self.listening
         return conditions.merged(self.planned.conditions.settings, ours)
+
+    def server_settings(self, arm: Arm) -> dict[str, str]:
+        """What the mechanism requires of the server of an arm, unless it encrypts at rest."""
+        own, address = self.planned.of(arm), self.planned.conditions.listen
+        return own.mechanism.server_settings(self.engine, own.factors, self.shared.secrets, address)
 
     @property
     def listening(self) -> dict[str, str]:
@@ -243,10 +289,10 @@ class PreparedCell(msgspec.Struct):
         `threads`: cores of the agent.
         """
         server = servers[self.dataset.place(arm)]
-        factors = self.asked_for
-        own = self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
+        factors, side = self.asked_for(arm), self.side(arm)
+        own = self.planned.of(arm).mechanism.connection(self.engine, side, factors, self.secrets_of(arm))
         connection = cache.joined(server.connection(), own)
-        if arm == "encrypted":
+        if side == "encrypted":
             host, port, authority = connection.host, connection.port, connection.authority
             connection |= server.other_ports.get(self.mechanism.name, {})
             if factors.get("share", "all") != "all":
@@ -255,7 +301,7 @@ class PreparedCell(msgspec.Struct):
             connection |= users_tls(server, self.cell.own_tls, self.shared.secrets)
         if self.cell.server_name and connection.authority:
             connection |= {"authority": renamed(connection.authority, self.cell.server_name)}
-        if (given := self.planned.headers) and (arm == "encrypted" or server.takes_headers_in_clear):
+        if (given := self.planned.headers) and (side == "encrypted" or server.takes_headers_in_clear):
             connection |= {"headers": given}
         version, parameters = self.installation.version, self.program.parameters
         connection |= self.engine.workload_fields(version, parameters, encrypted=connection.by_tls)
@@ -271,17 +317,19 @@ class PreparedCell(msgspec.Struct):
             connection |= OwnSchema.of(self.engine).in_own_schema(name)
         return connection | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
-    @property
-    def asked_for(self) -> dict[str, str]:
-        """The mechanism's factors. On your own server: only those that you gave, without ciphercost's defaults."""
-        given = self.cell.factors if self.cell.url else self.factors
-        return {name: self.factors[name] for name in given if name in self.factors}
+    def asked_for(self, arm: Arm) -> dict[str, str]:
+        """The mechanism's factors for an arm. On your own server: only those that you gave, without ciphercost's defaults; what the arms
+        differ in counts as given for both.
+        """
+        factors = self.planned.of(arm).factors
+        given = {**self.cell.factors, **self.cell.versus} if self.cell.url else factors
+        return {name: factors[name] for name in given if name in factors}
 
-    @property
-    def promised(self) -> dict[str, str]:
-        """What was requested and must be negotiated, without what a JDBC driver decides itself."""
-        chosen = DRIVERS_CHOICE.get(self.mechanism.name) if self.planned.client else None
-        promised = self.mechanism.promises(self.asked_for)
+    def promised(self, arm: Arm) -> dict[str, str]:
+        """What was requested for an arm and must be negotiated, without what a JDBC driver decides itself."""
+        own = self.planned.of(arm)
+        chosen = DRIVERS_CHOICE.get(own.mechanism.name) if own.client else None
+        promised = own.mechanism.promises(self.asked_for(arm))
         return {name: value for name, value in promised.items() if name != chosen}
 
     @property
@@ -291,4 +339,7 @@ class PreparedCell(msgspec.Struct):
 
     def of_arm(self, arm: Arm) -> Changes:
         """For a column mechanism: what this arm's connections need beside the server's own settings, also while loading."""
-        return self.mechanism.connection(self.engine, arm, self.factors, self.shared.secrets) if self.sealing else {}
+        if not self.sealings:
+            return {}
+        own = self.planned.of(arm)
+        return own.mechanism.connection(self.engine, self.side(arm), own.factors, self.secrets_of(arm))

@@ -29,12 +29,16 @@ class ServerPair(msgspec.Struct):
     """
     servers: list[Server]
     canary: str
-    rest: AtRestContext | None = None
-    """Set for a mechanism at rest."""
-    sealing: columns.Secrets | None = None
-    """Set for a column mechanism."""
-    promised: dict[str, str] = {}
-    """What the encrypted arm's `connected` answer must contain, beside what its fields request."""
+    sides: Mapping[Arm, Arm] = {}
+    """What the mechanism does for an arm, where that is not the arm's own name."""
+    asked_for: Mapping[Arm, Mapping[str, str]] = {}
+    """The mechanism's factors of each arm; on your own server those that you gave."""
+    rests: Mapping[Arm, AtRestContext] = {}
+    """For a mechanism at rest."""
+    sealings: Mapping[Arm, columns.Secrets] = {}
+    """For a column mechanism: how each arm's values are encrypted, in a plain arm how they would be."""
+    promised: Mapping[Arm, Mapping[str, str]] = {}
+    """What an encrypted arm's `connected` answer must contain, beside what its fields request."""
     by_arm: dict[Arm, Server] = {}
     """The server of each arm. The same one for both, except at rest."""
     openings: dict[Arm, float] = {}
@@ -52,8 +56,8 @@ class ServerPair(msgspec.Struct):
     """`connect` without the delay that the cell may ask for: straight to the server."""
     ways: Mapping[Arm, Route] = {}
     """How an arm's connections reach the server, if they go through a hop."""
-    library: str = ""
-    """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""
+    libraries: Mapping[Arm, str] = {}
+    """Directory of the OpenSSL libraries that an arm's server must use. Empty: its own."""
     in_clear: bool = False
     """Whether neither arm is encrypted: the cell is a control."""
     failures: dict[Arm, AgentError] = {}
@@ -70,9 +74,23 @@ class ServerPair(msgspec.Struct):
         """The network namespace that the agent must run in, behind the link. None: the current one."""
         return self.link.path if self.link else None
 
+    @property
+    def rest(self) -> AtRestContext | None:
+        """For a mechanism at rest: what it knows about the encrypted arm."""
+        return self.rests.get("encrypted")
+
+    @property
+    def sealing(self) -> columns.Secrets | None:
+        """For a column mechanism: how the encrypted arm's values are encrypted."""
+        return self.sealings.get("encrypted")
+
+    def side(self, arm: Arm) -> Arm:
+        """What the mechanism does for an arm: encrypt, or leave it plain."""
+        return self.sides.get(arm, arm)
+
     def legs(self, arm: Arm) -> tuple[bool, ...]:
         """Whether each part of the arm's way is encrypted, from the client to the server."""
-        return self.ways[arm].legs if arm in self.ways else (arm == "encrypted" and not self.in_clear,)
+        return self.ways[arm].legs if arm in self.ways else (self.side(arm) == "encrypted" and not self.in_clear,)
 
     def one_session(self, arm: Arm) -> bool:
         """Whether the client's TLS session is the server's too, because nothing in between ends it."""
@@ -82,10 +100,10 @@ class ServerPair(msgspec.Struct):
         """The processes between client and server."""
         return self.ways[arm].chain.pids if arm in self.ways else ()
 
-    def note(self, error: AgentError) -> None:
-        """Note that the encrypted arm failed. If the server is your own, nothing more is sent to it unencrypted."""
+    def note(self, error: AgentError, arm: Arm = "encrypted") -> None:
+        """Note that an encrypted arm failed. If the server is your own, nothing more is sent to it less protected."""
         if self.refused and self.place:
-            self.refused.note(self.place, self.connect["encrypted"], error)
+            self.refused.note(self.place, self.connect[arm], error)
 
     @property
     def login_order(self) -> list[Arm]:
@@ -94,7 +112,7 @@ class ServerPair(msgspec.Struct):
 
     @property
     def closed(self) -> str:
-        """Why the plain arm must not be tried, as a message for the user. Empty: it may be tried."""
+        """Why the plain arm, or the one that takes its place, must not be tried, as a message for the user. Empty: it may be tried."""
         if not (self.refused and self.place and "plain" in self.connect):
             return ""
         error = self.refused.reason(self.place, self.connect["plain"])
@@ -107,13 +125,12 @@ class ServerPair(msgspec.Struct):
 
     def look(self, arm: Arm, agent: LoadClient, name: str, connect: Connection) -> ArmAtRest:
         """One arm at rest, for a witness. `name`: the agent's arm that is connected like `connect`."""
-        assert self.rest is not None
         server = self.by_arm[arm]
         assert server.volume is not None
-        return ArmAtRest(arm, self.rest, server.volume, server, agent, name, connect)
+        return ArmAtRest(self.side(arm), self.rests[arm], server.volume, server, agent, name, connect)
 
     def arm_view(self, arm: Arm, agent: LoadClient, name: str) -> columns.ArmView:
         """One arm of a column mechanism, for a witness. `name`: the agent's arm that is connected to its schema."""
-        assert self.sealing is not None
         volume = self.by_arm[arm].volume
-        return columns.ArmView(arm, self.sealing, self.canary, agent, name, volume.backing if volume else ())
+        places = volume.backing if volume else ()
+        return columns.ArmView(arm, self.sealings[arm], self.canary, agent, name, places, self.side(arm))

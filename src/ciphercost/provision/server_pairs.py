@@ -21,6 +21,7 @@ from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import cpu_quota, run_ownership, supervisor
 from ciphercost.host.link import Ends, Link, check_rights, linked, veth
 from ciphercost.host.standing import Standing
+from ciphercost.load.program import Program
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import RunError, Unproven
@@ -28,6 +29,7 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import columns, hop_chain, loading, packet_link, scratch_schema, users_server
+from ciphercost.provision.dataset import arm_at
 from ciphercost.provision.delay import delayed
 from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.prepared_cell import PreparedCell
@@ -63,10 +65,7 @@ def bench(
         conditions.mask()
         if conditions.mask_provable(cell):
             Payload.of(engine).payload(1)
-    sealing = columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
-    program = planned.encrypted_program(sealing.codec) if sealing else planned.program
-    if not engine.loads or not data:
-        program = msgspec.structs.replace(program, load=(), check="", sealed=None, creates=False)
+    program = planned.program
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
     shared.clients = max(shared.clients, planned.clients)
@@ -84,11 +83,20 @@ def bench(
         logs=logs,
         left=left,
         servers=servers,
-        sealing=sealing,
     )
+    if isinstance(mechanism, Columns):
+        made.sealings = {arm: _sealing(made, arm) for arm in ARMS}
+        program = _sealed(made)
+    if not engine.loads or not data:
+        program = msgspec.structs.replace(program, load=(), check="", sealed=None, creates=False)
+    made.program = program
     if isinstance(mechanism, AtRest):
+        if planned.reference:  # its keys; the compared arm's programs serve both
+            mechanism.prepare(made.rest_of("plain"))
         made.installation = mechanism.prepare(made.rest)
-    if sealing and not engine.embedded:
+    elif planned.reference and not cell.url and not engine.embedded:
+        made.apart = made.server_settings("plain") != made.server_settings("encrypted")
+    if made.sealings and not engine.embedded:
         made.own_schemas = {
             arm: shared.schema_for(f"{made.dataset.key} {arm}", run_supervisor.run_id)
             if cell.url
@@ -109,6 +117,22 @@ def bench(
                     raise
                 raise RunError(f"{error}; {full}") from None
         yield made
+
+
+def _sealing(bench: PreparedCell, arm: Arm) -> columns.Secrets:
+    """How an arm's values are encrypted, in a plain arm how they would be."""
+    own = bench.planned.of(arm)
+    assert isinstance(own.mechanism, Columns)
+    return columns.secrets_of(own.mechanism, bench.engine, own.factors, bench.secrets_of(arm))
+
+
+def _sealed(bench: PreparedCell) -> Program:
+    """The program whose arms store secret values as the cell's mechanism does for each."""
+    planned, sealings = bench.planned, bench.sealings
+    program = planned.encrypted_program(sealings["encrypted"].codec)
+    if planned.reference is None:
+        return program
+    return program.beside(planned.reference.encrypted_program(sealings["plain"].codec))
 
 
 def start(
@@ -156,16 +180,18 @@ def start(
     return ServerPair(
         connect=connect,
         by_arm=by_arm,
-        rest=bench.rest if isinstance(bench.mechanism, AtRest) else None,
-        sealing=bench.sealing,
-        promised=bench.promised,
+        sides={arm: bench.side(arm) for arm in ARMS},
+        asked_for={arm: bench.asked_for(arm) for arm in ARMS},
+        rests={arm: bench.rest_of(arm) for arm in ARMS} if isinstance(bench.mechanism, AtRest) else {},
+        sealings=bench.sealings,
+        promised={arm: bench.promised(arm) for arm in ARMS},
         openings={arm: each.opening for arm, each in by_arm.items()} if dataset.separate else {},
         relay=way.carrier if way and way.carrier else relay,
         link=way,
         direct=direct,
         ways=ways,
         in_clear=bench.mechanism.layer == "control",
-        library=bench.mechanism.server_library(bench.factors),
+        libraries={arm: bench.mechanism.server_library(bench.planned.of(arm).factors) for arm in ARMS},
         place=users_server.place(bench) if bench.cell.url else None,
         refused=bench.servers.refused if bench.cell.url else None,
         servers=list(servers.values()),
@@ -191,7 +217,8 @@ def _like(bench: PreparedCell, place: str) -> str:
     """A description of what a cell's server consists of. Two cells with the same description can share one server."""
     settings = "" if bench.cell.url else sorted(bench.settings(place).items())
     data = bench.directory if bench.cell.url else bench.dataset.template(place)
-    own = (place, bench.mechanism.name, sorted(bench.factors.items())) if isinstance(bench.mechanism, AtRest) else ()
+    factors = bench.planned.of(arm_at(place)).factors
+    own = (place, bench.mechanism.name, sorted(factors.items())) if isinstance(bench.mechanism, AtRest) else ()
     return repr((bench.installation, bench.cell.url, str(data), settings, own))
 
 
@@ -205,8 +232,9 @@ def _server(bench: PreparedCell, place: str, directory: Path, cpus: set[int] | N
         try:
             server = bench.start(place, volume, cpus)
         except RunError as error:
-            if place == "encrypted" and isinstance(bench.mechanism, AtRest) and (line := encryption_line(str(error))):
-                raise Unproven(f"server witness, encrypted arm: its server does not start: {line}") from None
+            encrypts = bench.side(arm_at(place)) == "encrypted" and isinstance(bench.mechanism, AtRest)
+            if encrypts and (line := encryption_line(str(error))):
+                raise Unproven(f"server witness, {place} arm: its server does not start: {line}") from None
             raise
         try:
             if bench.engine.volatile:

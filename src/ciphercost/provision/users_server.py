@@ -47,7 +47,7 @@ def log_in(bench: PreparedCell, servers: Mapping[str, Server], sought: Collectio
 
     Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
-    if "plain" in sought and (why := next(iter(servers.values())).no_plain_arm):
+    if "plain" in map(bench.side, sought) and (why := next(iter(servers.values())).no_plain_arm):
         raise RunError(why)
     if error := refusal(bench, servers):
         raise _login_error(bench, error, TakesUrl.of(bench.engine).hint(error.code), encrypted=True)
@@ -151,7 +151,7 @@ def encrypted_cells(bench: PreparedCell) -> Iterator[PreparedCell]:
             planned=cell,
             program=cell.program,
             installation=bench.servers.find(cell.engine, spec.version, spec.url, spec.bindir),
-            sealing=None,
+            sealings={},
             own_schemas={},
         )
         if place(other) == place(bench):

@@ -43,7 +43,7 @@ class Figures(NamedTuple):
     rows: list[tuple[str, str, str, str]]
     """(label, cost of encryption, 95 % interval, levels of both arms)"""
     head: tuple[str, str, str, str] = ("", "", "", "")
-    """Of rows that are not those of a cell."""
+    """What the rows are, and their columns. A cell's costs name only the first and the last."""
 
 
 class Note(NamedTuple):

@@ -13,12 +13,15 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
 from ciphercost.report import capacity, money, objective_text
 from ciphercost.report.blocks import Block, Curve, Figures, Findings, Note, Standing, Topic, Warnings
-from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, pair_text, verdict_text
+
+COST = ("what encryption costs", "", "", "plain → encrypted")
+"""Head of a cell's figures: what they are, and the arms whose levels they have."""
 
 
 def of_cell(cell: Cell, everything: Sequence[Cell] = (), *, details: bool = True) -> list[Block]:
     """What is known of a cell. `everything`: the cells of the run. `details`: figures too that say why an operation costs more."""
-    return list(_blocks(cell, everything, details))
+    return pair_text.worded(list(_blocks(cell, everything, details)), cell.pair)
 
 
 def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
@@ -30,15 +33,15 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
         lines = [(each.label, each.cost, each.interval, each.levels) for each in rows]
         if (found := added_text.of(cell)) is not None:
             lines.insert(0, (f"added {found.whose.partition(' with')[0]}", *added_text.figures(found), ""))
-        yield Figures("cost", lines)
+        yield Figures("cost", lines, COST)
         yield from _about_figures(cell, everything, details)
         yield Note("verdict", verdict_text.verdict(cell), "verdict")
         yield Note("proof", cell_text.proof_line(cell))
     yield from _about_load(cell, everything)
     if stored := list(cell_text.storage(cell)):
-        yield Figures("storage", stored)
+        yield Figures("storage", stored, COST)
     if sizes := [(f"stored bytes, {what}", growth, "", both) for what, growth, both in cell_text.stored(cell)]:
-        yield Figures("stored", sizes)
+        yield Figures("stored", sizes, COST)
     if "rotation_s" in cell.key_life:
         yield Note("rotation", f"{number(cell.key_life['rotation_s'])} s", "key rotation")
     if cell.findings:

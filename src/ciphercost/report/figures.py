@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ciphercost.estimate import disturbance, levels
+from ciphercost.model.pair import PLACES
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 
@@ -40,6 +41,12 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "plain": (float, "level of the plain arm, in `unit`: encrypted / plain is `ratio`"),
     "encrypted": (float, "level of the encrypted arm, in `unit`"),
     "unit": (str, "of both levels"),
+    "arms": (
+        str,
+        "what the arms are, if both are encrypted: reference → compared; the ratio is then compared / reference",
+    ),
+    "reference": (float, "level of the reference arm, where `arms` says which that is"),
+    "compared": (float, "level of the arm that is compared with it"),
     "warnings": (
         str,
         "codes of the cell's warnings, separated by '; '; `disturbed`: other processes took the CPU in every slice, `disturbed-mostly`: in half or more",
@@ -63,6 +70,8 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     same = "engine version layer mechanism workload variant client clients regime mode sessions blocks status reason"
     known |= {name: getattr(cell, name) for name in same.split()}
     known["verdict"] = cell.verdict
+    if cell.pair:
+        known["arms"] = f"{cell.pair.reference.name} → {cell.pair.compared.name}"
     codes = (
         ["disturbed"] * cell.disturbed
         + ["disturbed-mostly"] * (disturbance.state(cell) == "mostly")
@@ -82,7 +91,8 @@ def _levels(cell: Cell, metric: str) -> dict[str, Any]:
     if metric not in levels.LEVELS:
         return {}
     read, unit = levels.LEVELS[metric]
-    return {arm: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
+    names = PLACES if cell.pair else {arm: arm for arm in ARMS}
+    return {names[arm]: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
 
 
 def listed(values: Mapping[str, str]) -> str:

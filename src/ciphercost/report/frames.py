@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+import msgspec
+
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
+from ciphercost.model.pair import PLACES
 from ciphercost.model.result import Result
 from ciphercost.model.slices import AgentSlice, Counters, SliceRecord
 from ciphercost.report.figures import COLUMNS, figures
@@ -41,7 +44,7 @@ def need() -> types.ModuleType:
 def cells(result: Result) -> polars.DataFrame:
     """A row per cell and metric. A cell without a figure has one row with its `reason`.
 
-    Shape (figures, 31): `figures.COLUMNS` defines the columns. `ratio`, `low` and `high` are encrypted / plain with its 95 %
+    Shape (figures, 34): `figures.COLUMNS` defines the columns. `ratio`, `low` and `high` are encrypted / plain with its 95 %
     interval; `plain` and `encrypted` are levels in `unit` (operations/s, µs, ms, B, MB, s).
     """
     pl = need()
@@ -108,6 +111,8 @@ def _rows(facts: RunFacts, records: Iterator[SliceRecord]) -> Iterator[tuple[Any
     of_agent = [name for name in AgentSlice.__struct_fields__ if name != "arm"]
     for each in records:
         agent, counters = each.agent, each.counters
+        if facts.cells[each.cell].pair:
+            each = msgspec.structs.replace(each, arm=PLACES[each.arm])
         yield (
             *heads[each.cell],
             *(getattr(each, name) for name in own),

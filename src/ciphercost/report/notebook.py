@@ -7,7 +7,7 @@ from html import escape
 from ciphercost.estimate import disturbance, failures
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import disturbed
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, pair_text
 
 MOST = 30
 """Cells that the `repr` of a result shows at most."""
@@ -45,7 +45,7 @@ def _standing(cell: Cell, cost: str) -> str:
     found = figure_text.resolution(cell, metric) if metric else ""
     noisy = "disturbed" * bool(disturbance.state(cell))
     failing = (
-        f"the {failures.more(cell.failures)} arm fails more often"
+        f"the {pair_text.name(cell, failures.more(cell.failures))} arm fails more often"
         if cell.failures and failures.differ(cell.failures)
         else ""
     )
@@ -66,7 +66,9 @@ def html(result: Result) -> str:
             head = f"<th scope=rowgroup rowspan={len(figures)}>{escape(named)}</th>" if not number else ""
             cells = "".join(f"<td>{escape(text)}</td>" for text in (each.label, each.cost, each.interval, each.levels))
             rows.append(f"<tr>{head}{cells}</tr>")
-    columns = "".join(f"<th scope=col>{escape(text)}</th>" for text in HEAD)
+    columns = "".join(
+        f"<th scope=col>{escape(text)}</th>" for text in pair_text.worded(HEAD, pair_text.of(result.cells))
+    )
     return figure_text.printable(
         f"<table><caption>{escape(disturbed.answer(result))}</caption><thead><tr>{columns}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"

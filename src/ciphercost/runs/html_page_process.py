@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
-
-from ciphercost.model.result import Result
+from ciphercost.model.run_directory import ResultDecoder
 from ciphercost.report import machines_document
 from ciphercost.report.formats import html
 from ciphercost.runs import replicate_all, spread
@@ -23,7 +21,7 @@ def main(directory: Path) -> None:
     if (directory / spread.FILE).is_file():
         html.write_all(html.render_document(machines_document.of(spread.conclude(directory))), directory / NAME)
         return
-    result = msgspec.json.decode((directory / "result.json").read_bytes(), type=Result)
+    result = ResultDecoder().decode((directory / "result.json").read_bytes())
     html.write(result, directory, directory / NAME)
 
 

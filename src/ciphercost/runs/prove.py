@@ -65,7 +65,8 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None, row: ProofRow
             alone = users_server.no_plain_arm(bench)
             pair = server_pairs.start(bench, 1, set(), set(), ("encrypted",) if alone else ARMS)
             with bench.agent(pair) as agent:
-                proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
+                proofs, by_arm = witnesses.prove(bench.engine, bench.mechanism, pair, agent, 1)
+                connected = by_arm.get("encrypted")
                 better = {"better": asked.stronger} if asked and asked.level else {}
                 unverified = client_witness.unverified(connected, pair.connect["encrypted"], **better)
                 certified = connected.client_certificate if connected else ""

@@ -190,7 +190,7 @@ class _Pair:
         if bench.mask:
             proofs += aes_mask.prove(bench, servers, agent, self._number)
         kept.proofs += proofs
-        kept.encryption = kept.encryption or client_witness.negotiated(connected)
+        kept.encryption = kept.encryption or client_witness.negotiated(connected.get("encrypted"))
         self._progress.record.save_study(kept)
         witnesses.require(proofs, bench.mechanism, bench.engine.mute, factors=bench.factors)
         return servers, agent, client

@@ -12,7 +12,6 @@ from ciphercost.estimate.intervals_of_result import of_result
 from ciphercost.model import checked, run_directory
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
-from ciphercost.model.result import Result
 from ciphercost.report.comparison_types import Run
 
 
@@ -45,7 +44,7 @@ def _of_json(path: Path) -> Run:
     content = checked.read(path)
     try:
         newest = checked.decode(content, msgspec.json.Decoder(checked.Versioned), path).format
-        result = checked.decode(content, msgspec.json.Decoder(Result), path) if newest <= FORMAT else None
+        result = checked.decode(content, run_directory.ResultDecoder(), path) if newest <= FORMAT else None
     except UsageError:
         raise UsageError(
             f"{path}: not a result of ciphercost; give a run's directory, or what `ciphercost report RUN --format json` wrote"

@@ -107,7 +107,8 @@ def _of_redirect(location: str, arm: Arm, urls: Mapping[str, str]) -> str:
     if arm == "plain" and there.scheme == "https":
         return (
             "The site sends everybody who comes unencrypted to https, so it enforces encryption and has no plain arm to compare with. "
-            "Measure a copy of the site that answers http:// without a redirect"
+            "Compare two encrypted settings instead (--versus version=1.2, with the https address alone), or measure a copy of the site that "
+            "answers http:// without a redirect"
         )
     if arm == "encrypted" and there.scheme == "http":
         return (

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,7 +31,7 @@ from ciphercost.model.connection import Call, Connected, Connection, JdbcCalls, 
 from ciphercost.model.errors import AgentError, RunError, Unproven, server_code
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import AgentSlice
-from ciphercost.model.spec import Arm
+from ciphercost.model.spec import ARMS, Arm
 
 SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres", "h2": "tls"}
 """How a server's protocol begins, by name of the Rust agent's driver. Other servers have no certificates."""
@@ -235,11 +235,16 @@ class JdbcAgent(Agent):
         super().disconnect("stranger")
         return ""
 
-    def enter(self, connect: Mapping[Arm, Connection], told: Callable[[AgentError], None] | None = None) -> None:
-        """Check that the driver can log in at all, in both arms. Raises RunError with the driver's reason and a hint.
+    def enter(
+        self,
+        connect: Mapping[Arm, Connection],
+        told: Callable[[AgentError, Arm], None] | None = None,
+        encrypted: Collection[Arm] = (ARMS[1],),
+    ) -> None:
+        """Check that the driver can log in at all, in these arms. Raises RunError with the driver's reason and a hint.
 
-        `told`: on a server that the user runs, called with the reason if the encrypted arm can't log in; the plain arm
-        is not tried then.
+        `told`: on a server that the user runs, called with the reason if an arm of `encrypted` can't log in; no other is tried
+        then.
         """
         for arm in encrypted_first(connect):
             try:
@@ -247,8 +252,8 @@ class JdbcAgent(Agent):
                 super().disconnect("enter")
             except AgentError as error:
                 more = hint(self.driver, error)
-                if told and arm == "encrypted":
-                    told(error)
+                if told and arm in encrypted:
+                    told(error, arm)
                     more += f". {words(str(error), error.code)}"
                 raise RunError(
                     f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]}{server_code(error.code)}{more}"

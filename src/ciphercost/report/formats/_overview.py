@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost.model.result import Cell
 from ciphercost.report.layout import WIDTH, named, wrap
-from ciphercost.report.words import added_text
+from ciphercost.report.words import added_text, pair_text
 from ciphercost.report.words.cell_text import in_common, names, standing
 from ciphercost.report.words.figure_text import SHORT, bounds, cost, cpu_metric, lead_metric, priced
 
-LEFT = ("95 % CI", "plain → encrypted")
-"""Columns whose texts begin below each other; of the others they end below each other."""
+LEFT = ("95 % CI", "→")
+"""What heads contain whose columns' texts begin below each other; of the others they end below each other."""
 
 
 def lines(cells: Sequence[Cell]) -> Iterator[str]:
@@ -22,7 +22,7 @@ def lines(cells: Sequence[Cell]) -> Iterator[str]:
             yield from wrap(f"{name}: {standing(cell)}", "  ", "    ")
     elif any(added_text.of(cell) for cell in cells):
         yield from columned(
-            ["adds to CPU/op", "95 % CI", "plain → encrypted", "", "operations/s"],
+            ["adds to CPU/op", "95 % CI", pair_text.arrow(pair_text.of(cells)), "", "operations/s"],
             [(name, _added(cell)) for name, cell in zip(names(cells), cells, strict=True)],
         )
     else:
@@ -85,7 +85,7 @@ def columned(heads: Sequence[str], shown: Sequence[tuple[str, Sequence[str] | st
     left = 2 + max(0, min(room, longest))
     places = []
     for head, width in zip(heads, widths, strict=True):
-        places.append(left + 2 if head in LEFT else -(left + 2 + width))
+        places.append(left + 2 if any(each in head for each in LEFT) else -(left + 2 + width))
         left += 2 + width
     for name, texts in [("", heads), *shown]:
         if isinstance(texts, str):

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from ciphercost.model.result import Result
 from ciphercost.report import disturbed
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, pair_text
 
 A_PAGE = 40
 """Rows above which the table may break across pages."""
-HEAD = ("", "figure", "cost", r"95\,\% interval", r"plain $\to$ encrypted")
+HEAD = ("", "figure", "cost", r"95\,\% interval")
 COLUMNS = "llrll"
 
 ESCAPES = {
@@ -58,7 +58,7 @@ LETTERS = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝß�
 def render(result: Result) -> str:
     """A `table` with one `tabular`, or a `longtable`. A cell's first row has its name."""
     rows = list(_rows(result))
-    head = f"{' & '.join(HEAD)} \\\\"
+    head = f"{' & '.join((*HEAD, escaped(pair_text.arrow(pair_text.of(result.cells)))))} \\\\"
     caption = rf"\caption{{{escaped(disturbed.answer(result))}}}"
     used = rf"% \usepackage{{booktabs{',longtable' if len(rows) > A_PAGE else ''}}}; run {result.id}"
     if len(rows) > A_PAGE:

@@ -15,7 +15,7 @@ from ciphercost.report import advice, disturbed, document, first_screen
 from ciphercost.report.advice import Report
 from ciphercost.report.markdown import LONGEST, MOST, SHORT, code, escaped, fitting, fold, item, row
 from ciphercost.report.renderers import md as blocks_as_markdown
-from ciphercost.report.words import added_text, cell_text, figure_text, profile_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, pair_text, profile_text, verdict_text
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 
@@ -58,9 +58,10 @@ def render(result: Result) -> str:
 def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
     """A row per cell. A cell without a number has its reason, unless it is what the headline `said`."""
     added = any(added_text.of(cell) for cell in cells)
-    head = ("adds to CPU/op", "95 % interval", "plain → encrypted", "operations/s", "verdict") if added else RATIOS
+    arms = pair_text.arrow(pair_text.of(cells))
+    head = ("adds to CPU/op", "95 % interval", arms, "operations/s", "verdict") if added else RATIOS
     yield row("cell", *head)
-    yield row("---", *("---" if each in LEFT else "---:" for each in head))
+    yield row("---", *("---" if each in (*LEFT, arms) else "---:" for each in head))
     for name, cell in zip(cell_text.names(cells), cells, strict=True):
         named = escaped(name, SHORT)
         standing = f"**{cell_text.standing(cell)}**" if cell_text.standing(cell) else ""
@@ -74,7 +75,7 @@ def table(cells: Sequence[Cell], said: str = "") -> Iterator[str]:
 
 
 RATIOS = ("cost", "95 % interval", "CPU/op", "95 % interval", "verdict")
-LEFT = ("95 % interval", "plain → encrypted", "verdict")
+LEFT = ("95 % interval", "verdict")
 
 
 def _added(cell: Cell) -> list[str]:

@@ -16,14 +16,16 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
+from ciphercost.model.pair import Pair
 from ciphercost.model.registry import Registry
 from ciphercost.model.result import Result
+from ciphercost.model.spec import ARMS
 from ciphercost.report.plots._draw import Chart, png, svg
-from ciphercost.report.words import cell_text
+from ciphercost.report.words import cell_text, pair_text
 
 KINDS = ("published", "forest", "elsewhere", "where", "curve", "objective", "profile", "latency", "slices")
 FORMATS = ("svg", "png")
@@ -73,7 +75,35 @@ class Plot(NamedTuple):
 def every(of: Subject) -> Iterator[Plot]:
     """All plots of a run, kind by kind."""
     for kind in KINDS:
-        yield from REGISTRY.load(kind).plots(of)
+        for plot in REGISTRY.load(kind).plots(of):
+            cells = of.result.cells if plot.cell is None else [of.result.cells[plot.cell]]
+            yield _with_names(plot, pair_text.of(cells))
+
+
+def _with_names(plot: Plot, pair: Pair) -> Plot:
+    """The plot, whose texts, legend and rows call the arms by their own names."""
+    if pair.kind == "off-on":
+        return plot
+    texts = pair_text.worded((plot.title, plot.finding, plot.table, plot.note, plot.caption), pair)
+    title, finding, table, note, caption = texts
+    charts = {
+        width: Chart(_named(each.spec, pair), _named(each.data, pair), each.one_of_many)
+        for width, each in plot.charts.items()
+    }
+    return plot._replace(title=title, finding=finding, table=table, note=note, caption=caption, charts=charts)
+
+
+def _named(value: Any, pair: Pair) -> Any:
+    """A part of a chart: sentences and arms by name; names of fields and expressions stay as they are."""
+    if isinstance(value, dict):
+        return {key: pair.worded(each) if _is_text(key, each) else _named(each, pair) for key, each in value.items()}
+    if value == list(ARMS):
+        return [pair.reference.name, pair.compared.name]
+    return [_named(each, pair) for each in value] if isinstance(value, list) else value
+
+
+def _is_text(key: str, value: Any) -> bool:
+    return isinstance(value, str) and (key in ("arm", "title", "text", "label"))
 
 
 def write(of: Subject, output: Path, form: str) -> list[Path]:

@@ -28,7 +28,6 @@ from ciphercost.report.words import cell_text
 
 ALARM = 1000
 """Longest text of a warning above everything else, in characters."""
-FIGURES = ("what encryption costs", "95 % interval", "plain → encrypted")
 TITLES = {"cost": "figure", "storage": "without a server (fio)", "stored": "size"}
 """Heads of the first column."""
 TABLES = (Figures, Curve, Table, Plotted)
@@ -87,7 +86,8 @@ def _block(each: Block, known: str) -> Iterator[str]:
             yield item(each.word if each.reason in ("", known) else f"{each.word}: {each.reason}")
             yield from (item(cell_text.failed_proof(proof)) for proof in each.failed)
         case Figures():
-            head = each.head if any(each.head) else (TITLES[each.of], *FIGURES)
+            named = each.of in TITLES
+            head = (TITLES[each.of], each.head[0], "95 % interval", each.head[3]) if named else each.head
             yield from (row(*map(in_row, head)), row("---", "---:", "---", "---"))
             yield from (row(*map(in_row, texts)) for texts in each.rows)
             yield ""

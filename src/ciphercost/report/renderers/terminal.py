@@ -102,8 +102,8 @@ def _section(of: Section) -> Iterator[str]:
 
 def _figures(of: Figures) -> Iterator[str]:
     if of.of == "cost":
-        yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *of.rows])
-    elif any(of.head):
+        yield from figure_rows([(of.head[0], "", "95 % CI", of.head[3]), *of.rows])
+    elif of.of in ("change", "level"):
         yield from figure_rows([_head(of.head), *of.rows])
     else:
         if of.of == "storage":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -225,27 +225,33 @@ def proof_line(cell: Cell) -> str:
     if cell.layer == "control":
         shown = f"witnesses: {', '.join(witnesses)}" if witnesses else "nothing to prove"
         return f"control: neither arm is encrypted; {shown}"
-    said = [
-        cell.encryption[name]
-        for name in ("http", "protocol", "cipher", "group", "peer_key", "implementation")
-        if cell.encryption.get(name)
-    ]
-    if cell.encryption.get("verified"):
-        by = " by the password" if cell.encryption.get("verified_by") == "password" else ""
-        said.append(f"peer verified{by}" if cell.encryption["verified"] == "yes" else "peer NOT verified")
-    if cell.encryption.get("client_certificate"):
-        said.append(f"client certificate {cell.encryption['client_certificate']}")
     libraries = [
         f"{cell.encryption[f'{end}_library']} ({end})"
         for end in (("server", "client") if cell.layer != "rest" else ())
         if cell.encryption.get(f"{end}_library")
     ]
-    how = (", " if cell.layer == "rest" else " ").join(said)
-    return (
-        f"proven: {how}; plain arm unencrypted; witnesses: {', '.join(witnesses)}"
-        + "; " * bool(libraries)
-        + ", ".join(libraries)
-    )
+    between = ", " if cell.layer == "rest" else " "
+    if cell.pair:
+        both = (cell.pair.reference, cell.pair.compared)
+        how = "; ".join(f"{each.name}: {_negotiated(each.encryption, between) or 'encrypted'}" for each in both)
+    else:
+        how = f"{_negotiated(cell.encryption, between)}; plain arm unencrypted"
+    return f"proven: {how}; witnesses: {', '.join(witnesses)}" + "; " * bool(libraries) + ", ".join(libraries)
+
+
+def _negotiated(encryption: Mapping[str, str], between: str) -> str:
+    """`TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 RSA 2048 peer verified`."""
+    said = [
+        encryption[name]
+        for name in ("http", "protocol", "cipher", "group", "peer_key", "implementation")
+        if encryption.get(name)
+    ]
+    if encryption.get("verified"):
+        by = " by the password" if encryption.get("verified_by") == "password" else ""
+        said.append(f"peer verified{by}" if encryption["verified"] == "yes" else "peer NOT verified")
+    if encryption.get("client_certificate"):
+        said.append(f"client certificate {encryption['client_certificate']}")
+    return between.join(said)
 
 
 def in_common(cells: Sequence[Cell]) -> str:

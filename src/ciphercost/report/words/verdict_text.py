@@ -10,7 +10,7 @@ from ciphercost.estimate.notation import NO_CHANGE, of_what
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Parts, Result, UnitCost
 from ciphercost.report import objective_text
-from ciphercost.report.words import added_sentences, added_text, unit_cost_text
+from ciphercost.report.words import added_sentences, added_text, pair_text, unit_cost_text
 from ciphercost.report.words.cell_text import distinct, heading, is_control, names, places, server_name, without_number
 from ciphercost.report.words.figure_text import (
     METRICS,
@@ -224,7 +224,7 @@ def failed(cells: Sequence[Cell]) -> Iterator[str]:
             if len(cells) == 1
             else f" in {len(hit)} of {len(cells)} cells, {names(cells)[cells.index(hit[0])]} first"
         )
-        arm = failures.more(hit[0].failures)
+        arm = pair_text.name(hit[0], failures.more(hit[0].failures))
         yield f"THE {arm.upper()} ARM FAILS MORE OFTEN{where}, which the costs below leave out: {failing(hit[0])}."
 
 
@@ -270,9 +270,10 @@ def doubt(cell: Cell) -> str:
 def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tuple[list[Cell], list[str]]]:
     """The cells with a number, grouped by server and mechanism, with labels that are unique in the group."""
     labels = dict(zip(map(id, cells), names(cells, without=("engine", "mechanism")), strict=True))
-    alike: dict[tuple[str, str, str], list[Cell]] = {}
+    alike: dict[tuple[str, str, str, str], list[Cell]] = {}
     for cell in known:
-        alike.setdefault((server_name(cell), cell.engine, cell.mechanism), []).append(cell)
+        arms = pair_text.arrow(cell.pair) if cell.pair else ""
+        alike.setdefault((server_name(cell), cell.engine, cell.mechanism, arms), []).append(cell)
     for those in alike.values():
         own = [labels[id(cell)] for cell in those]
         yield those, own if len(those) == 1 else distinct(those, own)
@@ -310,6 +311,8 @@ def _who(cells: Sequence[Cell]) -> str:
     first = cells[0]
     # A host's name says nothing of what is compared, so its mechanism is written as people write it.
     mechanism = first.mechanism.upper() if first.place and first.mechanism == "tls" else first.mechanism
+    if first.pair is not None:
+        return f"{server_name(first)} with {first.pair.compared.name} instead of {first.pair.reference.name}"
     return f"{server_name(first)} with {mechanism}{' (a control)' * is_control(first)}"
 
 

@@ -1,0 +1,111 @@
+"""What the two arms of a cell are: encryption off and on, or two settings of encryption."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ciphercost.model.spec import Arm
+
+Kind = Literal["off-on", "versus"]
+_PHRASES = (
+    ("plain → encrypted", "{reference} → {compared}"),
+    ("encrypted ÷ plain", "{compared} ÷ {reference}"),
+    ("plain ÷ encrypted", "{reference} ÷ {compared}"),
+    (r"(?<![\w-])plain(?= (?:arm|slice|operation|one)s?\b)|^plain$", "{reference}"),
+    (r"(?<![\w-])encrypted(?= (?:(?:arm|slice|operation|one)s?\b|and \d))|^encrypted$", "{compared}"),
+    (r"\bencryption(?= (?:adds|costs)\b)", "{compared}"),
+    ("cost of encryption", "cost of {compared}"),
+    (r"\bwithout encryption\b", "with {reference}"),
+    (r"\bwith encryption\b", "with {compared}"),
+)
+"""How texts speak of the arms, as regular expressions, and how they speak of two encrypted ones."""
+_COMPILED = tuple((re.compile(pattern), words) for pattern, words in _PHRASES)
+
+
+class PairArm(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One arm of a pair."""
+
+    name: str
+    """What reports call it: `TLS 1.2`, `cipher=chacha20`."""
+    factors: dict[str, str] = {}
+    """Its settings, as far as the arms differ in them."""
+    encryption: dict[str, str] = {}
+    """As negotiated, like `Cell.encryption`."""
+
+
+class Pair(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The two arms of a cell. Ratios are `compared` ÷ `reference`.
+
+    Wherever a record or a result says `plain`, that is the reference's place, and `encrypted` that of the compared arm.
+    """
+
+    kind: Kind
+    reference: PairArm
+    compared: PairArm
+
+    def of(self, arm: Arm) -> PairArm:
+        """The arm in this place."""
+        return self.reference if arm == "plain" else self.compared
+
+    def worded(self, text: str) -> str:
+        """The text with both arms' own names instead of plain and encrypted, wherever it speaks of the arms as in `_PHRASES`."""
+        for pattern, words in _COMPILED:
+            said = words.format(reference=self.reference.name, compared=self.compared.name)
+            text = pattern.sub(lambda _, said=said: said, text)  # type: ignore[misc]
+        return text
+
+
+PLACES = {"plain": "reference", "encrypted": "compared"}
+"""What result.json calls the arms of a cell whose arms are both encrypted."""
+_INWARD = {outside: inside for inside, outside in PLACES.items()}
+_KEY = re.compile(r"^(plain|encrypted|reference|compared)(?=$|_)")
+
+
+def outward_key(name: str) -> str:
+    """What result.json calls a field in a cell whose arms are both encrypted. Pure."""
+    return _KEY.sub(lambda found: PLACES.get(found[1], found[1]), name)
+
+
+def outward(result: Any) -> Any:
+    """The builtins of a result as result.json has them: a cell with a pair says `reference` and `compared`. Pure."""
+    return _translated(result, PLACES)
+
+
+def inward(result: Any) -> Any:
+    """The reverse of `outward`. Pure."""
+    return _translated(result, _INWARD)
+
+
+def _translated(result: Any, words: Mapping[str, str]) -> Any:
+    cells = result.get("cells") if isinstance(result, dict) else None
+    if not isinstance(cells, list):
+        return result  # not a result, which its reader says better
+    return {**result, "cells": [_of_cell(each, words) for each in cells]}
+
+
+def _of_cell(cell: Any, words: Mapping[str, str]) -> Any:
+    if not (isinstance(cell, dict) and cell.get("pair")):
+        return cell
+    return {name: value if name in KEPT else _renamed(value, words) for name, value in cell.items()}
+
+
+KEPT = ("pair", "factors", "against_reference", "client_against_reference")
+"""Fields of a cell whose keys are no arms, or name them already."""
+
+
+def _renamed(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        made = {}
+        for name, each in value.items():
+            own = words.get(each, each) if name == "arm" and isinstance(each, str) else _renamed(each, words)
+            made[_KEY.sub(lambda found: words.get(found[1], found[1]), name)] = own
+        return made
+    return [_renamed(each, words) for each in value] if isinstance(value, list) else value
+
+
+OFF_ON = Pair("off-on", PairArm("plain"), PairArm("encrypted"))
+"""The pair of every cell that does not say otherwise."""

@@ -1,0 +1,91 @@
+"""Two encrypted arms instead of a plain and an encrypted one: what `--versus` may change, and what each arm is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ciphercost.mechanisms import Mechanism
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.pair import Pair, PairArm
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan.planned import PlannedCell
+
+BY_CLIENT = "client-"
+"""How the names of mechanisms begin that encrypt in the application."""
+CLIENT, MECHANISM = "client", "mechanism"
+
+
+def reference_of(cell: CellSpec, mechanism: Mechanism) -> CellSpec | None:
+    """The cell as its reference arm sees it; None if that arm is plain. Raises UsageError for what the arms can't differ in."""
+    if not cell.versus:
+        return None
+    if mechanism.layer == "control":
+        raise UsageError(
+            f"--versus: {cell.engine}:{cell.mechanism} encrypts nothing, so it has no second encrypted arm; name a mechanism that encrypts"
+        )
+    known = [factor.name for factor in mechanism.factors]
+    others = [CLIENT, *([MECHANISM] if mechanism.layer == "column" else [])]
+    for name, value in cell.versus.items():
+        if name not in (*known, *others):
+            raise UsageError(
+                f"--versus {name}={value}: the arms can differ in a factor of {cell.mechanism} or in {' or '.join(others)}, and share "
+                f"everything else; {nearest(name, (*known, *others))}"
+            )
+    hop = cell.factors.get("hop", "") or cell.versus.get("hop", "")
+    for name, value in (("hop", hop), ("cpu_crypto", cell.cpu_crypto)):
+        if value not in ("", "on"):
+            raise UsageError(
+                f"--versus and {name}={value}: only a pair of a plain and an encrypted arm can have both; remove one of them"
+            )
+    own = {name: value for name, value in cell.versus.items() if name not in others}
+    instead = cell.versus.get(MECHANISM, "")
+    if cell.mechanism.startswith(BY_CLIENT) and not instead:
+        raise UsageError(
+            f"--versus: {cell.mechanism} encrypts in the application, which can seal values for one arm only; compare it with a mechanism of "
+            "the server, by --versus mechanism=NAME"
+        )
+    if instead.startswith(BY_CLIENT):
+        raise UsageError(
+            f"--versus mechanism={instead}: encrypts in the application, which can seal values for one arm only; name it as the target, and the "
+            f"other mechanism with --versus mechanism={cell.mechanism}"
+        )
+    # Options that belong to the other mechanism alone would be unknown to this one.
+    shared = {} if MECHANISM in cell.versus else cell.factors
+    return msgspec.structs.replace(
+        cell,
+        versus={},
+        factors={**(shared or _without(cell.factors, known)), **own},
+        client=cell.versus.get(CLIENT, cell.client),
+        mechanism=cell.versus.get(MECHANISM, cell.mechanism),
+    )
+
+
+def _without(factors: Mapping[str, str], names: list[str]) -> dict[str, str]:
+    return {name: value for name, value in factors.items() if name not in names}
+
+
+def pair_of(cell: PlannedCell) -> Pair | None:
+    """The cell's two arms by name; None if they are plain and encrypted. Pure."""
+    other = cell.reference
+    if other is None:
+        return None
+    differ = [name for name, value in cell.factors.items() if other.factors.get(name) != value]
+    differ += [name for name in other.factors if name not in cell.factors]
+    given = [name for name in cell.factors if name in cell.spec.versus or name in cell.spec.factors]
+    named = [name for name in given if name in differ] or [name for name in given if name in cell.spec.versus]
+    arms = []
+    for arm in (other, cell):
+        settings = {name: arm.factors[name] for name in (*named, *differ) if name in arm.factors}
+        words = [arm.mechanism.called({name: settings[name] for name in named if name in settings})] if named else []
+        if arm.mechanism is not (cell if arm is other else other).mechanism:
+            words, settings = [arm.mechanism.name, *words], {MECHANISM: arm.mechanism.name, **settings}
+        if CLIENT in cell.spec.versus:
+            words.append(arm.client.driver.title if arm.client else "the Rust agent")
+            settings[CLIENT] = arm.spec.client or "rust"
+        arms.append(PairArm(", ".join(words), settings))
+    first, second = arms
+    if first.name == second.name:
+        second = msgspec.structs.replace(second, name=f"{second.name}, again")
+    return Pair("versus", first, second)
