@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ciphercost.load.jdbc import options
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.pair import Pair, PairArm
@@ -41,6 +42,11 @@ def reference_of(cell: CellSpec, mechanism: Mechanism) -> CellSpec | None:
             )
     own = {name: value for name, value in cell.versus.items() if name not in others}
     instead = cell.versus.get(MECHANISM, "")
+    if CLIENT in cell.versus and not (options.asked(cell) and cell.versus[CLIENT].startswith(options.WORD)):
+        raise UsageError(
+            f"--versus {CLIENT}={cell.versus[CLIENT]}: two JDBC drivers can be compared so, as they read rows in the same form; write --client "
+            f"jdbc:VERSION --versus client=jdbc:VERSION, or use --matrix client={cell.client or 'rust'},{cell.versus[CLIENT]}"
+        )
     if cell.mechanism.startswith(BY_CLIENT) and not instead:
         raise UsageError(
             f"--versus: {cell.mechanism} encrypts in the application, which can seal values for one arm only; compare it with a mechanism of "
@@ -82,8 +88,9 @@ def pair_of(cell: PlannedCell) -> Pair | None:
         if arm.mechanism is not (cell if arm is other else other).mechanism:
             words, settings = [arm.mechanism.name, *words], {MECHANISM: arm.mechanism.name, **settings}
         if CLIENT in cell.spec.versus:
-            words.append(arm.client.driver.title if arm.client else "the Rust agent")
-            settings[CLIENT] = arm.spec.client or "rust"
+            assert arm.client is not None
+            words.append(arm.client.driver.title)
+            settings[CLIENT] = arm.spec.client
         arms.append(PairArm(", ".join(words), settings))
     first, second = arms
     if first.name == second.name:

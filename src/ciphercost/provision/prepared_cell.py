@@ -153,7 +153,7 @@ class PreparedCell(msgspec.Struct):
     def agent(self, pair: ServerPair) -> Agent:
         """Start the client that makes the cell's load. Raises MissingServer."""
         other = self.planned.reference
-        if other is None or (other.spec.client, other.client) == (self.cell.client, self.planned.client):
+        if other is None or other.client == self.planned.client:
             return self._client(pair, "encrypted")
         compared = self._client(pair, "encrypted")
         try:
