@@ -81,7 +81,7 @@ def test_whatever_leads_out_of_the_record_is_named_and_refused(tmp_path: Path, f
 
 
 def test_each_field_of_a_cell_is_known_to_be_harmless_or_is_refused() -> None:
-    assert own_records.HARMLESS | set(ELSEWHERE) | {"factors"} == set(CellSpec.__struct_fields__)
+    assert own_records.HARMLESS | set(ELSEWHERE) | {"factors", "versus"} == set(CellSpec.__struct_fields__)
     assert own_records.HARMLESS_SPEC | {"cluster"} == set(Spec.__struct_fields__)
 
 
@@ -91,6 +91,7 @@ def test_each_field_of_a_cell_is_known_to_be_harmless_or_is_refused() -> None:
         (Orders(Spec([msgspec.structs.replace(CELL, factors={"library": "/x"})])), ["library=/x"]),
         (Orders(Spec([msgspec.structs.replace(CELL, factors={"library": "here"})])), ["library=here"]),
         (Orders(Spec([msgspec.structs.replace(CELL, factors={"library": "openssl-3.5", "version": "1.3"})])), []),
+        (Orders(Spec([msgspec.structs.replace(CELL, versus={"library": "/x"})])), ["library=/x"]),
         (Orders(Spec([CELL], cluster="ray://x:1")), ["cluster=ray://x:1"]),
         (Orders(Spec([CELL]), [msgspec.structs.replace(CELL, bindir="b")]), ["bindir=b"]),
         (Orders(Spec([]), options={"bindir": ["a", "b"], "scale": 3}), ['bindir=["a","b"]']),

@@ -12,7 +12,7 @@ import odd_sites
 from ciphercost.host import pki
 from conftest import RequireServer
 from odd_sites import pair
-from stores import Store, store
+from stores import store
 from test_own_keys import OWN
 from test_real import SHORT, ciphercost, measured, result_of
 from userservers import UserServer, user_server
@@ -59,7 +59,9 @@ def test_a_server_that_enforces_tls_is_measured_with_two_encrypted_arms(server: 
 
 
 def test_an_encrypted_arm_that_the_server_refuses_is_one_line(server: UserServer, tmp_path: Path) -> None:
-    status, said = run(server, tmp_path, "--set", "version=1.2", "--set", "cipher=aes256-cbc", "--versus", "version=1.3")
+    status, said = run(
+        server, tmp_path, "--set", "version=1.2", "--set", "cipher=aes256-cbc", "--versus", "version=1.3"
+    )
     assert status == 2, said
     assert "CBC" in said
 

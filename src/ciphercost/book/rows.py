@@ -112,7 +112,10 @@ def _protects(cell: Cell) -> str:
 def rows(checked: Sequence[Checked]) -> list[Row]:
     """All rows, in the order in which people ask: layer, the best-known servers, usual settings, short operations first."""
     made = [
-        _row(each, number) for each in checked for number, cell in enumerate(each.result.cells) if cell.imported is None
+        _row(each, number)
+        for each in checked
+        for number, cell in enumerate(each.result.cells)
+        if cell.imported is None and cell.pair is None  # the book tells what encryption adds to none
     ]
     return sorted(made, key=_order)
 

@@ -79,7 +79,10 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
                 "not compared"
             )
         if names := dict.fromkeys(name for cell in cells for name in cell.header_names):
-            yield f"every request has your {', '.join(names)}; in the plain arm anyone on the way can read them"
+            readable = (
+                "" if all(cell.reference for cell in cells) else "; in the plain arm anyone on the way can read them"
+            )
+            yield f"every request has your {', '.join(names)}{readable}"
     else:
         yield from _creates(cells)
     yield f"at most {specs.most_connections(cells)} connections at once"

@@ -20,7 +20,13 @@ def curves(cells: Sequence[Cell]) -> list[Curve]:
         alike: dict[str, list[tuple[float, int]]] = {}
         for number, cell in enumerate(cells):
             x = _x(cell, along)
-            if x is not None and cell.status == "ok" and "throughput" in cell.overhead and cell.layer != "control":
+            if (
+                x is not None
+                and cell.pair is None
+                and cell.status == "ok"
+                and "throughput" in cell.overhead
+                and cell.layer != "control"
+            ):
                 alike.setdefault(_like(cell, along), []).append((x, number))
         several = (sorted(points) for points in alike.values() if len({x for x, _ in points}) >= LEAST)
         found += [_curve(cells, along, points) for points in several]

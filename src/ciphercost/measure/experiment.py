@@ -381,7 +381,7 @@ def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: 
     alone = bench.cell.url and not bench.planned.reference
     enforced = witnesses.instead(bench.engine, bench.mechanism, proofs, connected.get("encrypted")) if alone else ""
     advice = functools.partial(users_server.what_to_do, bench, pair, agent)
-    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.factors, enforced, advice)
+    witnesses.require(proofs, bench.mechanism, mute, pair.closed, bench.planned.witnesses, enforced, advice)
     return connected
 
 

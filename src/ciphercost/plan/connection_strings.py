@@ -82,8 +82,8 @@ def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
         raise UsageError(
             "the connection string limits the TLS version, which only the Rust agent does; use --set version=…"
         )
-    if asked.tls and ("version" in cell.factors or "cipher" in cell.factors):
-        raise UsageError("the connection string and --set both limit the TLS version; remove one of them")
+    if asked.tls and {"version", "cipher"} & {*cell.factors, *cell.versus}:
+        raise UsageError("the connection string and --set or --versus both limit the TLS version; remove one of them")
     if mechanism.name != "tls":
         return cell
     wanted = dict(asked.factors)

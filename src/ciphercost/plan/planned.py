@@ -16,6 +16,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import only
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret
+from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, CellSpec, Spec
 from ciphercost.plan.conditions import Conditions
 
@@ -65,6 +66,12 @@ class PlannedCell(msgspec.Struct, frozen=True):
     def side(self, arm: Arm) -> Arm:
         """What its mechanism has to do for an arm: encrypt, or leave it plain."""
         return arm if self.reference is None else "encrypted"
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Witnesses that must report on each arm."""
+        both = [self] if self.reference is None else [self, self.reference]
+        return tuple(dict.fromkeys(each for one in both for each in one.mechanism.required(one.factors)))
 
     @property
     def clients(self) -> int:

@@ -28,7 +28,11 @@ def planned(cells: Sequence[PlannedCell]) -> list[CellFacts]:
     return [
         CellFacts(
             cell.spec,
-            msgspec.structs.replace(_of(cell.engine, cell.mechanism, cell.spec), fixed=fixed(cell)),
+            msgspec.structs.replace(
+                _of(cell.engine, cell.mechanism, cell.spec),
+                fixed=fixed(cell),
+                witnesses=[each for each in cell.witnesses if each not in cell.engine.silent(cell.mechanism.layer)],
+            ),
             control=matrix.control_of(specs, number),
             pair=versus.pair_of(cell),
         )

@@ -22,7 +22,7 @@ CODE = "factor-not-shown"
 def not_shown(planned: PlannedCell) -> Iterator[str]:
     """A line for each factor that the cell asks for and that its workload can't show, or hardly: when it acts, and what to use instead."""
     for factor in planned.mechanism.factors:
-        asked = factor.name in planned.spec.factors
+        asked = factor.name in {*planned.spec.factors, *planned.spec.versus}
         if asked and not _shows(planned, factor) and planned.factors.get(factor.name) != EARLY:
             yield f"{factor.name} {WHEN[factor.acts]}{_once(planned, factor)}; {_instead(planned, factor)}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from ciphercost.engines import Engine
@@ -116,11 +116,11 @@ def require(
     mechanism: Mechanism,
     mute: tuple[Witness, ...] = (),
     closed: str = "",
-    factors: Mapping[str, str] = NOTHING,
+    required: Sequence[Witness] = (),
     enforced: str = "",
     advice: Callable[[], str] = str,
 ) -> None:
-    """Raises Unproven, naming the witness, unless both arms of a cell with these factors are proven. `closed`: why one was not
+    """Raises Unproven, naming the witness, unless both arms are proven by the `required` witnesses (default: the mechanism's). `closed`: why one was not
     tried (`ServerPair.closed`); `enforced`: the target that ciphercost could start instead of your own server, which refuses
     unencrypted connections; `advice`: returns what the user can do, or "".
     """
@@ -130,7 +130,8 @@ def require(
             "(--versus version=1.2), allow unencrypted connections from this machine on a test copy, or measure a server that ciphercost "
             f"starts: ciphercost run {enforced}"
         )
-    if reason := unproven(proofs, mechanism, mute=mute, factors=factors):
+    due = [each for each in required or mechanism.witnesses if each not in mute]
+    if reason := proof_verdict.unproven(proofs, due):
         more = closed or advice()
         raise Unproven(f"{reason}. {more}" if more else reason)
 

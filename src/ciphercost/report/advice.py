@@ -180,7 +180,7 @@ def advise(result: Result, need: Sequence[str] = (), limit: float | None = None)
     wanted = list(dict.fromkeys([*([LAYERS[layer]] if layer else []), *need]))
     sets: dict[str, list[int]] = {}
     for number, cell in enumerate(result.cells):
-        if not cell_text.is_control(cell):
+        if not cell_text.is_control(cell) and cell.pair is None:
             sets.setdefault(_alike(cell), []).append(number)
     if layer:  # A set without a cell of that layer has no answer.
         sets = {like: those for like, those in sets.items() if any(result.cells[each].layer == layer for each in those)}

@@ -94,6 +94,7 @@ def _words(cell: Cell, spec: CellSpec | None) -> Iterator[str]:
             yield f"{name.replace('_', '-')}={shown}"
     # A matrix orders its factors by how they were typed; a name must not depend on that.
     yield from (f"{name}={value}" for name, value in sorted((spec.factors | spec.settings).items()))
+    yield from (f"versus {name}={value}" for name, value in sorted(spec.versus.items()))
 
 
 def _searched(name: str, cell: Cell, spec: CellSpec | None) -> set[str]:

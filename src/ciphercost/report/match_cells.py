@@ -26,6 +26,8 @@ def identity(cell: Cell) -> dict[str, str]:
         "client": cell.client,
     }
     known |= {f"set {name}": value for name, value in cell.factors.items() if name not in SEEDED}
+    if cell.pair:
+        known |= {f"versus {name}": value for name, value in cell.pair.reference.factors.items()}
     return known | cell.conditions
 
 
@@ -41,8 +43,11 @@ def unlike(reference: Cell, other: Cell) -> list[Change]:
 def comparable(reference: Cell, other: Cell) -> bool:
     """Whether the ratio of their costs means anything: they do the same operation, and neither or both are controls.
 
-    A control is not a cheaper mechanism, and half a page is not a cheaper page.
+    A control is not a cheaper mechanism, half a page is not a cheaper page, and a difference between two encrypted settings is no cost of
+    encryption.
     """
+    if (reference.pair is None) != (other.pair is None):
+        return False
     same = reference.workload == other.workload and cell_text.is_control(reference) == cell_text.is_control(other)
     return same and (not cell_text.is_control(reference) or reference.mechanism == other.mechanism)
 

@@ -39,7 +39,7 @@ HARMLESS = frozenset(
         *("max_rate", "max_connections", "max_errors", "max_latency", "objective", "fio_bytes"),
     }
 )  # fmt: skip
-"""Fields of a cell that name no program, library, file, address or setting; `factors` are judged one by one."""
+"""Fields of a cell that name no program, library, file, address or setting; `factors` and `versus` are judged one by one."""
 HARMLESS_SPEC = frozenset(
     {
         *("cells", "seed", "mode", "sessions", "time", "precision", "margin", "latency", "slice_seconds", "profile", "spread"),
@@ -147,7 +147,7 @@ def _names_of(cell: CellSpec) -> Iterator[str]:
     usual = CellSpec("", "")
     for field in CellSpec.__struct_fields__:
         value = getattr(cell, field)
-        if field == "factors":
+        if field in ("factors", "versus"):
             for name, each in value.items():
                 if not WORD.fullmatch(each) or (name == "library" and each not in tls_library.SUITES):
                     yield _said(name, each)

@@ -192,7 +192,7 @@ class _Pair:
         kept.proofs += proofs
         kept.encryption = kept.encryption or client_witness.negotiated(connected.get("encrypted"))
         self._progress.record.save_study(kept)
-        witnesses.require(proofs, bench.mechanism, bench.engine.mute, factors=bench.factors)
+        witnesses.require(proofs, bench.mechanism, bench.engine.mute, required=bench.planned.witnesses)
         return servers, agent, client
 
     def renew(self, stage: Stage) -> None:
