@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,13 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import browser
 import results
+from ciphercost import engines
 from ciphercost.estimate import plausible
 from ciphercost.model.result import Added, Cell, Part, Parts, Result, Unit, UnitCost, Warning_
+from ciphercost.model.slices import Proof, Witness
+from ciphercost.model.spec import ARMS
 from ciphercost.report import first_screen, formats
 from ciphercost.report.formats import html, terminal
 from ciphercost.report.plots import Subject, elsewhere
-from ciphercost.report.words import added_text, verdict_text
+from ciphercost.report.words import added_text, operation_text, verdict_text
 
 WORDS = 30
 """Most words of the answer."""
@@ -50,11 +56,11 @@ def split(
     request: float = 6.0, byte: float = 0.6, handshake: float = 1700.0, worst: float = 1.0, half: float = 0.1
 ) -> Result:
     """Three cells, and the parts that they were fitted to."""
-    arms = results.cell().arms
+    arms = {arm: figures | {"connects": 0, "operations": 100} for arm, figures in results.cell().arms.items()}
     many = {arm: figures | {"wire_bytes_per_op": 80_000.0} for arm, figures in arms.items()}
     each_opens = {arm: figures | {"connects": 100, "operations": 100} for arm, figures in arms.items()}
     connects = cell(handshake, 40.0, workload="connect", arms=each_opens)
-    cells = [cell(request), cell(50.0, workload="bulk-read", arms=many), connects]
+    cells = [cell(request, arms=arms), cell(50.0, workload="bulk-read", arms=many), connects]
     three = {
         name: Part(value, value - half * abs(value), value + half * abs(value))
         for name, value in (("handshake_us", handshake), ("request_us", request), ("byte_ns", byte))
@@ -155,15 +161,11 @@ def test_an_interval_has_the_unit_and_the_digits_of_its_figure(value: float, hal
 
 def test_the_screen_says_from_which_length_on_it_is_worth_worrying_about() -> None:
     screen = first_screen.of(results.result(cell(5.0, 0.2)))
-    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["1", "5", "0.05"]
+    assert re.findall(r"([\d.]+) %", screen.elsewhere) == ["0.25", "1"]
     assert "less than 500 µs of CPU" in screen.elsewhere
-    assert first_screen.of(split(request=2.0)).elsewhere.startswith(
-        "It matters where an operation takes less than 200 µs"
-    )
+    assert "less than 200 µs of CPU" in first_screen.of(split(request=2.0)).elsewhere
     unseen = first_screen.of(results.result(cell(0.1, 0.4))).elsewhere
-    assert unseen.startswith("It hardly matters where an operation takes more than 50 µs of CPU"), (
-        "the upper end counts"
-    )
+    assert "more than 50 µs of CPU" in unseen, "the upper end counts"
     assert first_screen.of(results.result(cell(-5.0, 0.4))).elsewhere == "", "encryption does not save time"
     assert first_screen.of(results.result(embedded())).elsewhere == "", "at rest it depends on the pages"
 
@@ -194,7 +196,7 @@ def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, w
     screen = first_screen.of(results.result(embedded(), costs=[cost]))
     assert words in screen.elsewhere
     assert screen.further is not None
-    assert screen.further.command.startswith("ciphercost predict latest --rate 2000/s --cpu 1ms --")
+    assert screen.further.command.startswith(f"{first_screen.PREDICT} --")
     unsure = msgspec.structs.replace(cost, us=Part(us, -us, 3 * us))
     assert first_screen.of(results.result(embedded(), costs=[unsure])).elsewhere == ""
 
@@ -202,7 +204,7 @@ def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, w
 @pytest.mark.parametrize(
     ("made", "command"),
     [
-        (results.result(cell()), "ciphercost predict latest --rate 2000/s --cpu 1ms"),
+        (results.result(cell()), first_screen.PREDICT),
         (results.result(cell(), cell(50.0, workload="bulk-read")), "ciphercost run postgresql:tls --split"),
         (results.result(embedded()), "ciphercost run sqlite:sqlcipher --sql FILE"),
         (results.result(results.failed()), None),
@@ -223,26 +225,87 @@ def test_what_many_mechanisms_protect_is_looked_up_below() -> None:
     assert len(first_screen.of(results.result(*cells[:2])).protects) == 1
 
 
-def test_the_trust_line_says_what_was_proven_what_the_intervals_hold_and_what_limits_them() -> None:
-    def trust(**more: Any) -> str:
-        return first_screen.of(results.result(cell(**more))).basis
+@pytest.mark.parametrize(
+    ("mean", "words"), [(19.0, "not worth"), (20.0, "perhaps"), (21.0, "worth planning")], ids=["below", "at", "above"]
+)
+def test_the_verdict_is_that_of_the_interval(mean: float, words: str) -> None:
+    """1 % of 2 ms are 20 µs."""
+    assert words in first_screen.of(results.result(cell(mean, 0.5))).elsewhere.lower()
 
+
+def test_connections_and_answers_have_their_costs_where_it_matters() -> None:
+    screen = first_screen.of(split())
+    assert re.findall(r"([\d.,]+ [nµm]s)", screen.answer[0]) == ["6.00 µs"], "one cost in the headline"
+    assert {"600 µs", "1.70 ms", "600 µs", "2 ms"} == set(re.findall(r"([\d.,]+ [nµm]s)", screen.elsewhere))
+    assert "connections" in first_screen.of(results.result(cell())).elsewhere
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({}, "query"),
+        ({"engine": "nginx"}, "request"),
+        ({"engine": "valkey"}, "command"),
+        ({"engine": "unheard-of"}, "operation"),
+        ({"statements": 7.0}, "operation"),
+        ({"arms": {"plain": {"connects": 9, "operations": 9}}}, "operation"),
+        ({"layer": "rest"}, "operation"),
+    ],
+    ids=str,
+)
+def test_an_operation_has_the_readers_word(more: dict[str, Any], word: str) -> None:
+    made = cell(**{key: value for key, value in more.items() if key != "engine"})
+    assert operation_text.of(msgspec.structs.replace(made, engine=more.get("engine", "postgresql"))) == word
+
+
+def test_every_server_has_a_word_for_its_operations() -> None:
+    known = [engines.get(name) for name in engines.names()]
+    assert {each.name for each in known if operation_text.of_engine(each.name) == "operation"} == {
+        each.name for each in known if each.embedded
+    }
+
+
+def trust(**more: Any) -> str:
+    return first_screen.of(results.result(cell(**more))).basis
+
+
+def test_the_trust_line_says_what_was_proven_and_by_whom() -> None:
+    proofs = [Proof(arm, witness, True, "") for arm in ARMS for witness in ("wire", "client", "server")]
+    assert "TLS was on" in trust(proofs=proofs)
+    assert "(client, server, captured bytes agree)" in trust(proofs=proofs)
+    assert "agree" not in trust(proofs=proofs[:1]), "one witness agrees with nobody"
+    assert "sqlcipher was on" in trust(mechanism="sqlcipher")
+    assert "NOT PROVEN" in trust(status="unproven")
+    assert "neither arm is encrypted" in trust(layer="control")
+
+
+def test_the_trust_line_says_what_the_intervals_contain() -> None:
+    assert "Not covered: server restarts" in trust(mode="quick", sessions=1, warnings=[])
+    assert "8 starts of the server" in trust(sessions=8, warnings=[])
+    own = Warning_("not-restarted", "ciphercost can't restart your own server")
+    assert "restarts of your server" in trust(sessions=8, warnings=[own])
     late, paced = Warning_("late", "1 %"), Warning_("paced", "bbr paces both arms; use cubic")
-    proven = "Trust: proven on in one arm, off in the other. "
-    assert trust(mode="quick", sessions=1, warnings=[]) == f"{proven}A restart may change the figures."
-    assert trust(sessions=8, warnings=[]) == f"{proven}The intervals cover 8 starts of the server."
     assert trust(sessions=8, warnings=[late]).endswith("1 warning below is on a single figure.")
     assert trust(sessions=8, warnings=[late, late]).endswith("2 warnings below are on single figures.")
     assert "warning" not in trust(warnings=[late, paced]), "the one that limits it stands on the screen"
-    assert "NOT PROVEN" in trust(status="unproven")
-    assert "neither arm is encrypted" in trust(layer="control")
+
+
+def test_a_limit_names_the_figure_that_it_changes() -> None:
+    paced = [Warning_("paced", "bbr paces both arms; use cubic")]
+    one, other = cell(), cell(50.0, workload="bulk-read", warnings=paced)
+    (said,) = first_screen.of(results.result(one, other)).limits
+    assert said == "large answers (bulk-read) may cost more than shown: bbr paces both arms"
+    (alone,) = first_screen.of(results.result(other)).limits
+    assert "bulk-read" not in alone
+    many = [cell(50.0, workload=f"w{number}", warnings=paced) for number in range(3)]
+    assert "3 of 4 cells" in first_screen.of(results.result(one, *many)).limits[0]
 
 
 @pytest.mark.parametrize("name", ["terminal", "md", "html"])
 def test_every_report_begins_with_the_same_screen(name: str) -> None:
     made = results.result(cell(warnings=[Warning_("paced", "bbr paces both arms; use cubic"), Warning_("late", "1 %")]))
     screen = first_screen.of(made)
-    assert screen.limits == ["bbr paces both arms"]
+    assert screen.limits == ["large answers may cost more than shown: bbr paces both arms"]
     text = formats.get(name)(made)
     first = text.partition({"terminal": "── details", "md": "<details", "html": "</header>"}[name])[0]
     plain = " ".join(re.sub(r"<[^>]+>", "", first).split())
@@ -250,18 +313,93 @@ def test_every_report_begins_with_the_same_screen(name: str) -> None:
         assert said.split(" (95")[0] in plain
 
 
+def of_quick() -> Result:
+    """As `quick` gives it at its longest: two mechanisms, every witness, and a warning that limits the answer."""
+    made = split(request=17.9, handshake=3380.0, byte=1.18)
+    paced = Warning_("paced", "TCP's bbr paces both arms; that may hide the cost, so run `sysctl`")
+    seen: list[Witness] = ["client", "server", "wire"]
+    in_transit = [
+        msgspec.structs.replace(
+            each,
+            version="15.18",
+            mode="quick",
+            sessions=1,
+            protects="data on the network from being read or changed between client and server",
+            proofs=[Proof(arm, witness, True, "") for arm in ARMS for witness in seen],
+            warnings=[paced] if each.workload == "bulk-read" else [],
+        )
+        for each in made.cells
+    ]
+    stored = [Proof(arm, "disk", True, "") for arm in ARMS]
+    protects = "against a stolen or copied database file; not against a process that reads the application's memory"
+    pages = [
+        embedded(version="3.53.4", mode="quick", sessions=1, protects=protects, proofs=stored, workload=workload)
+        for workload in ("point-select", "insert")
+    ]
+    costs = [
+        UnitCost("sqlite", "sqlcipher", "process", unit, Part(us, 0.9 * us, 1.1 * us), [3, 4])
+        for unit, us in (("page read", 12.4), ("page written", 20.3))
+    ]
+    return msgspec.structs.replace(made, cells=[*in_transit, *pages], costs=costs)  # type: ignore[arg-type]
+
+
 def test_the_terminals_first_screen_of_quick_is_short() -> None:
-    made = split()
-    made = msgspec.structs.replace(made, cells=[*made.cells, embedded(mode="quick")])
-    lines = terminal.render(made).splitlines()
+    lines = terminal.render(of_quick()).splitlines()
     assert lines.index(terminal.RULE) <= LINES, "\n".join(lines[:20])
+
+
+def test_the_terminals_first_screen_answers_five_questions() -> None:
+    said = " ".join(" ".join(terminal.render(of_quick()).partition(terminal.RULE)[0].split()).split())
+    for answer in (
+        "0.89 % more CPU",
+        "Not worth worrying about for queries of 2 ms",
+        "tls protects data on the network",
+        "Proven:",
+        "Not covered:",
+        "large answers (bulk-read) may cost more than shown",
+        first_screen.PREDICT,
+    ):
+        assert answer in said
+
+
+HEIGHTS = {390: 844, 1440: 900}
+"""Of the first screen, by width."""
+
+
+@pytest.fixture
+def visits(chromium: Any) -> Iterator[browser.Visits]:
+    with browser.Visits(chromium) as own:
+        yield own
+
+
+@pytest.mark.parametrize("width", HEIGHTS)
+def test_the_pages_first_screen_answers_five_questions(visits: Any, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(html.render(of_quick()))
+    page = visits.open(path.as_uri(), width).page
+    for text in ("Not worth worrying about", "protects data", "Proven:", "may cost more", "Next,", "Measured on"):
+        box = page.get_by_text(text).first.bounding_box()
+        assert box["y"] + box["height"] <= HEIGHTS[width], text
+
+
+def test_no_option_of_a_command_breaks_on_a_phone(visits: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    options = " ".join(f"--some-long-option-{number} {number}" for number in range(20))
+    path.write_text(html.render(msgspec.structs.replace(of_quick(), command=f"ciphercost run postgresql:tls {options}")))
+    page = visits.open(path.as_uri(), 390).page
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    lines = page.locator(".word").evaluate_all("all => all.map(each => each.getClientRects().length)")
+    assert len(lines) > 40
+    assert set(lines) == {1}
 
 
 def test_the_page_shows_the_line_of_what_it_means_elsewhere_first() -> None:
     made = results.result(cell())
     (plot,) = elsewhere.plots(Subject(made))
     assert plot.charts
-    assert [row[0] for row in plot.table.rows[:4]] == ["10 µs", "100 µs", "1 ms", "10 ms"]
+    assert [row[0] for row in plot.table.rows[:5]] == ["10 µs", "100 µs", "1 ms", "2 ms", "10 ms"]
+    shown = [each["name"] for each in plot.charts["wide"].data["values"]]
+    assert shown == ["3.1 % at 100 µs", "0.16 % at 2 ms"], "a mark tells of what length its share is"
     assert "point-select" in plot.drawn()
     assert plot.title in html.render(made).partition("</header>")[0]
     assert not list(elsewhere.plots(Subject(results.result(embedded()))))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import results
-from ciphercost.model.result import Cell, Disturbance, Estimate
+from ciphercost.model.result import Added, Cell, Disturbance, Estimate
 from ciphercost.report import comparison, comparison_formats
 from ciphercost.report.comparison_types import Comparison, Run
 from ciphercost.report.words import comparison_text
@@ -57,6 +57,14 @@ def test_a_cells_line_has_verdict_interval_budget_and_outcome(
     assert gate.verdict == verdict
     shown = " ".join(comparison_formats.get(name)(of).split())
     assert f"budget 10 %: {ends}" in shown
+
+
+def test_a_cells_line_says_what_is_added_beside_what_the_budget_limits() -> None:
+    added = {"server_cpu": Added(3.15, 2.75, 3.55, 0.2, 8)}
+    (gate,) = gated(results.cell(added=added)).gates
+    line = comparison_text.gate_line(gate, 0.1)
+    assert "operations per second" in line
+    assert "adds 3.15 µs of server CPU" in line
 
 
 def test_a_comment_has_one_line_for_each_cell() -> None:

@@ -1,4 +1,4 @@
-"""The front page's answers: for a server and a mechanism, what encryption adds to a statement, whatever the statement costs. Pure."""
+"""The front page's answers: for a server and a mechanism, what encryption adds to an operation, whatever the operation costs. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ciphercost.book.rows import Machine, Row
 from ciphercost.estimate.notation import NO_CHANGE, interval, worded
 from ciphercost.model.result import Estimate
-from ciphercost.report.words import added_text, figure_text
+from ciphercost.report.words import added_sentences, added_text, figure_text, operation_text
 from ciphercost.report.words.added_text import AddedCost
 
 SIZES: dict[int, str] = {
@@ -18,11 +18,12 @@ SIZES: dict[int, str] = {
     100: "100 µs",
     300: "300 µs",
     1_000: "1 ms",
-    3_000: "3 ms",
+    2_000: "2 ms",
+    5_000: "5 ms",
     10_000: "10 ms",
 }
-"""CPU times of a statement without encryption, µs, that a reader can choose."""
-USUAL = 1_000
+"""CPU times of an operation without encryption, µs, that a reader can choose."""
+USUAL = round(added_sentences.USUAL)
 LISTED = (10, 100, 1_000, 10_000)
 """Those that have a column."""
 LEAST = 1e-4
@@ -30,13 +31,13 @@ LEAST = 1e-4
 MOST_OTHERS = 6
 """Further cells below an answer; the table of all cells has the rest."""
 DEPENDS = {
-    "rest": "depends on the pages that a statement reads and writes, so it can't be carried over to another statement",
-    "column": "depends on the values that a statement encrypts and decrypts, so it can't be carried over to another statement",
+    "rest": "depends on the pages that a query reads and writes, so it can't be carried over to another query",
+    "column": "depends on the values that a query encrypts and decrypts, so it can't be carried over to another query",
 }
 
 
 class AtSize(NamedTuple):
-    """What encryption does to a statement of one size."""
+    """What encryption does to an operation of one size."""
 
     levels: str
     """`1 → 1.0037 ms`."""
@@ -44,6 +45,8 @@ class AtSize(NamedTuple):
     """`0.37 % more`."""
     interval: str
     """`0.35–0.39 %`."""
+    verdict: str
+    """`Not worth worrying about`."""
 
 
 class Answer(NamedTuple):
@@ -55,11 +58,11 @@ class Answer(NamedTuple):
     lead: Row
     """The cell whose addition is carried over: usual settings, and the operation that does least beside."""
     sizes: dict[int, AtSize]
-    """By CPU time of a statement; empty if what is added depends on the statement."""
+    """By CPU time of an operation; empty if what is added depends on the operation."""
     connection: Row | None
     """The cell whose operations open a connection each."""
     others: list[Row]
-    """Further cells with usual settings: what a larger answer or a longer statement adds."""
+    """Further cells with usual settings: what a larger answer or a longer operation adds."""
     elsewhere: list[Row]
     """The lead's cell on other CPU models."""
 
@@ -74,19 +77,34 @@ class Answer(NamedTuple):
         return self.lead.added.whose
 
     @property
+    def word(self) -> str:
+        """What an operation is called: `query`."""
+        assert self.lead.added is not None
+        return self.lead.added.to
+
+    @property
+    def matters(self) -> str:
+        """Where it is worth worrying about; empty if what is added depends on the operation."""
+        if not self.sizes or self.lead.added is None:
+            return ""
+        opened = self.connection.figures["cpu"] if self.connection else None
+        also = f" or open a connection each ({opened.cost}, {opened.interval})" if opened else ""
+        return added_sentences.matters(added_text.part(self.lead.added.added), operation_text.many(self.word), (), also)
+
+    @property
     def depends(self) -> str:
         return DEPENDS.get(self.layer, "")
 
     @property
     def further(self) -> tuple[str, list[str]]:
-        """What to do next, and the commands for it: costs that carry over are measured on the reader's CPU, others with their own statements."""
+        """What to do next, and the commands for it: costs that carry over are measured on the reader's CPU, others with their own queries."""
         target = f"{self.engine}:{self.mechanism}"
         if self.layer == "rest":
-            return "measure your own statements", [f"ciphercost run {target} --sql FILE"]
+            return "measure your own queries", [f"ciphercost run {target} --sql FILE"]
         of_columns = " --opened 100/s" if self.layer == "column" else ""
         return "measure on your CPU, then predict your server", [
             f"ciphercost run {target} --split",
-            f"ciphercost predict latest --rate 2000/s --cpu 1ms{of_columns}",
+            f"ciphercost predict latest --rate 2000/s --cpu 2ms{of_columns}",
         ]
 
     @property
@@ -124,24 +142,25 @@ def _answer(rows: Sequence[Row]) -> Answer:
 
 
 def _suitable(row: Row) -> tuple[object, ...]:
-    """Orders the cells by how well they stand for a statement: what is added in transit grows with what an operation sends."""
+    """Orders the cells by how well they stand for an operation: what is added in transit grows with what an operation sends."""
     sent = row.wire_bytes or 0.0 if row.layer == "transit" else 0.0
     return row.disturbed, row.connects, bool(row.choices), "/" in row.workload, sent
 
 
 def at_size(cost: AddedCost, us: float) -> AtSize:
-    """What the same addition means for a statement that takes `us` without encryption."""
+    """What the same addition means for an operation that takes `us` without encryption."""
+    verdict = added_sentences.verdict(added_text.part(cost.added), us)
     mean, low, high = (each / us for each in (cost.added.mean, cost.added.low, cost.added.high))
     if not added_text.seen(cost):
         most = max(high, 0.0)
         said = f"{added_text.share(added_text.part(cost.added), us)} more" if most >= LEAST else "under 0.01 % more"
-        return AtSize("", said, "can't be told from 0")
+        return AtSize("", said, "can't be told from 0", verdict)
     levels = _levels(us, cost.added.mean)
     if 0 <= mean < LEAST:
-        return AtSize(levels, "under 0.01 % more", "")
+        return AtSize(levels, "under 0.01 % more", "", verdict)
     estimate = Estimate(1 + mean, max(1 + low, 0.0), 1 + high)
     change, ends = worded(estimate), interval(estimate)
-    return AtSize(levels, change, "" if change == NO_CHANGE else ends)
+    return AtSize(levels, change, "" if change == NO_CHANGE else ends, verdict)
 
 
 def _levels(plain: float, added: float) -> str:

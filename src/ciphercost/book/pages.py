@@ -26,10 +26,10 @@ from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.trace import Trace
 from ciphercost.model.version import VERSION
 from ciphercost.report.formats import html
-from ciphercost.report.words import figure_text
+from ciphercost.report.words import figure_text, operation_text
 
 HERE = Path(__file__).parent / "templates"
-TITLE = "What encryption adds to a statement: results book"
+TITLE = "What encryption adds to a query or request: results book"
 FILTERS = ("engine", "layer", "mechanism", "workload", "cpu", "machine", "verdict")
 """Columns with a list of values to choose from."""
 
@@ -230,7 +230,7 @@ def _rendered(template: str, **values: Any) -> str:
 @functools.cache
 def _environment() -> jinja2.Environment:
     """One for all pages: it keeps the templates that it has compiled."""
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ciphercost.book", "templates"),
         autoescape=True,  # a record contains text from other programs
         trim_blocks=True,
@@ -238,3 +238,6 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
     )
+    environment.filters["unbroken"] = html.unbroken
+    environment.filters["a"] = operation_text.article
+    return environment

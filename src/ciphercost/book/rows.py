@@ -14,6 +14,7 @@ from ciphercost.estimate import levels
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.plan import conditions
+from ciphercost.report import first_screen
 from ciphercost.report.words import added_text, cell_text, figure_text
 from ciphercost.report.words.added_text import AddedCost
 
@@ -86,6 +87,8 @@ class Row(NamedTuple):
     estimates: dict[str, tuple[str, Estimate]]
     """By metric: what exactly was measured, as a key of `Cell.overhead`, and its ratio."""
     proof: str
+    trust: str
+    """What was proven and what the intervals contain, in sentences."""
     protects: str
     """What the mechanism protects, or protects against."""
     reason: str
@@ -158,6 +161,7 @@ def _row(checked: Checked, number: int) -> Row:
         wire_bytes=levels.level(cell, "plain", "wire_bytes_per_op"),
         estimates={name: (key, cell.overhead[key]) for name, key in _keys(cell).items()},
         proof=_proof(cell),
+        trust=first_screen.basis([cell]),
         protects=_protects(cell),
         reason=cell_text.without_number(cell) if not cell.overhead else cell.reason,
         disturbed=cell.disturbed,

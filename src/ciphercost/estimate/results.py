@@ -404,7 +404,7 @@ def paced(machine: Mapping[str, Any], known: CellFacts, found: CellEstimate | No
     if machine.get("congestion_control") != "bbr" or known.spec.url or not size or size < PACED_BYTES:
         return []
     text = (
-        "TCP's bbr paces both arms, which may hide the cost; run "
+        "TCP's bbr paces both arms; that may hide the cost, so run "
         "`sysctl -w net.ipv4.tcp_congestion_control=cubic` and measure again"
     )
     return [Warning_("paced", text)]

@@ -106,12 +106,12 @@ def named(cell: CellSpec) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def worded(conditions: dict[str, str]) -> str:
-    """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500, cache small (a tenth of the data)`. Pure."""
+def worded(conditions: dict[str, str], *, brief: bool = False) -> str:
+    """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500, cache small (a tenth of the data)`. `brief`: a label, without what it means. Pure."""
     words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
     words["loss"] = "{} of packets lost each way"
     words["listen"] = "server on {}"
-    words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
+    words["cache"] = "cache {}" + ("" if brief else CACHE.get(conditions.get("cache", ""), ""))
     words["settings"] = "{}"
     words["headers"] = "own headers ({})"
     # Polling is the default, so it is not printed, although `conditions["idle"]` records it.

@@ -134,6 +134,8 @@ class Gate(msgspec.Struct, frozen=True):
     """
     verdict: Verdict | None = None
     """The cell's own: whether encryption costs anything at all."""
+    added: AddedCost | None = None
+    """CPU time that encryption adds to an operation. It is not what the budget limits."""
 
 
 class Comparison(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 from ciphercost.estimate import disturbance, failures, notation, plausible
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.report.comparison_types import Gate, Passed, Run
-from ciphercost.report.words import cell_text, figure_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
 
 UNEVEN = "other processes disturbed {}: the interval does not include that, so nothing is decided; run again on a quieter machine"
 MOSTLY = (
@@ -31,7 +31,7 @@ def gate(result: Result, run: int, limit: float) -> list[Gate]:
 
 
 def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
-    return msgspec.structs.replace(_judged(cell, run, number, limit), verdict=cell.verdict)
+    return msgspec.structs.replace(_judged(cell, run, number, limit), verdict=cell.verdict, added=added_text.of(cell))
 
 
 def _judged(cell: Cell, run: int, number: int, limit: float) -> Gate:

@@ -11,25 +11,35 @@ from typing import NamedTuple
 from ciphercost.estimate import plausible, unit_prediction
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
-from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
-
-LIMITING = (
-    "paced",
-    "link-overflowed",
-    "server-closes",
-    "not-resumed",
-    "not-early",
-    "groups-differ",
-    "rows-differ",
-    "cost-changed",
-    "aes-hidden",
-    "cpu-crypto-unproven",
-    "server-not-verified",
-    "security-level-lowered",
+from ciphercost.report.words import (
+    added_sentences,
+    added_text,
+    cell_text,
+    operation_text,
+    unit_cost_text,
+    verdict_text,
 )
-"""Warnings that can change the conclusion, the gravest first. The others say how precise a figure is."""
+
+LIMITING = {
+    "paced": "large answers{} may cost more than shown",
+    "link-overflowed": "the cost{} is that of a link that loses more packets",
+    "server-closes": "the cost{} contains new connections",
+    "not-resumed": "the cost{} is that of full handshakes",
+    "not-early": "the cost{} is that without early requests",
+    "groups-differ": "the cost{} contains another key exchange",
+    "rows-differ": "the cost{} compares different work",
+    "cost-changed": "the cost{} is a mean of two",
+    "aes-hidden": "the cost{} is that without the CPU's AES instructions",
+    "cpu-crypto-unproven": "the cost{} may be that with the CPU's AES instructions",
+    "server-not-verified": "the cost{} stands, but the protection is weaker",
+    "security-level-lowered": "the cost{} stands, but the protection is weaker",
+}
+"""Warnings that can change the conclusion, the gravest first, and which figure each changes: `{}` is ` of` its cells. The others say how
+precise a figure is."""
 MOST_LIMITS = 2
-PREDICT = "ciphercost predict latest --rate 2000/s --cpu 1ms"
+MOST_NAMED = 2
+"""Cells that a limit names at most."""
+PREDICT = "ciphercost predict latest --rate 2000/s --cpu 2ms"
 MOST_PROTECTIONS = 2
 
 
@@ -54,37 +64,72 @@ class FirstScreen(NamedTuple):
     elsewhere: str
     """Whether it is worth worrying about: what the same addition means for operations of other lengths. Empty where that is unknown."""
     behind: int
-    """After how many of the answers it stands: behind that of the parts, or behind all."""
+    """After how many of the answers it stands: behind that which it explains, or behind all."""
     protects: list[str]
     basis: str
     """Whether it can be trusted: what was proven, and what the intervals contain."""
     limits: list[str]
     further: Further | None
     """What answers the reader's next question."""
+    machine: str
+    """Where it was measured: another CPU may add several times more or less. Empty: unknown."""
 
 
 def in_order(screen: FirstScreen) -> list[str]:
-    """The answers, with what the first of them about TLS means elsewhere behind it, then what each mechanism protects."""
-    first, others = screen.answer[: screen.behind], screen.answer[screen.behind :]
-    return [each for each in (*first, screen.elsewhere, *others, *screen.protects) if each]
+    """The answers, with what the first of them about TLS means elsewhere in its paragraph, then what each mechanism protects."""
+    *first, lead = screen.answer[: screen.behind]
+    explained = " ".join(filter(None, (lead, screen.elsewhere)))
+    return [*first, explained, *screen.answer[screen.behind :], *screen.protects]
 
 
 def of(result: Result) -> FirstScreen:
     """The first screen of a run."""
     added = carried(result)
     answer = verdict_text.sentences(result)
-    by_parts = [added_sentences.by_parts(each) for each in result.parts if each.end == "server"]
-    leads = (place for place, said in enumerate(answer, start=1) if any(each in said for each in by_parts))
+    parts = next((each for each in result.parts if each.end == "server" and each.request_us == added), None)
+    # What it means elsewhere also says what bytes and connections cost, so the sentence before it does not.
+    full = added_sentences.by_parts(parts) if parts is not None else ""
+    lead = next((place for place, text in enumerate(answer) if full and full in text), None)
+    if parts is not None and lead is not None:
+        answer[lead] = answer[lead].replace(full, added_sentences.by_request(parts))
+    elif added is not None:
+        lead = next((place for place, text in enumerate(answer) if _about(result, text)), None)
     return FirstScreen(
         disturbed=disturbed.warning(result.cells),
         answer=answer,
-        behind=next(leads, len(answer)),
-        elsewhere=added_sentences.by_the_second(result.costs) if added is None else added_sentences.elsewhere(added),
+        behind=len(answer) if lead is None else lead + 1,
+        elsewhere=added_sentences.by_the_second(result.costs)
+        if added is None
+        else added_sentences.elsewhere(added, word(result), parts),
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
         limits=list(limits(result.cells)),
         further=Further("with your figures", PREDICT) if added is not None else further(result),
+        machine=measured_on(result),
     )
+
+
+def _about(result: Result, text: str) -> bool:
+    """Whether the sentence says what encryption in transit adds to the operations of a cell."""
+    costs = [added_text.of(cell) for cell in result.cells if cell.layer == "transit"]
+    return any(added_text.adds(each) in text for each in costs if each is not None)
+
+
+def word(result: Result) -> str:
+    """What an operation in transit is called: `query`; of several workloads, what a round trip is."""
+    in_transit = [cell for cell in result.cells if cell.layer == "transit"]
+    if len(in_transit) == 1:
+        return operation_text.of(in_transit[0])
+    return operation_text.of_engine(in_transit[0].engine) if in_transit else operation_text.OPERATION
+
+
+def measured_on(result: Result) -> str:
+    """`Measured on AMD EPYC 7B13, 2 cores. Another CPU may add several times more or less.`"""
+    cpu, cores = result.machine.get("cpu"), result.machine.get("cores")
+    if not cpu or not any(cell.overhead and cell.imported is None for cell in result.cells):
+        return ""
+    of_cores = f", {cores} core{'s' * (cores != 1)}" if cores else ""
+    return f"Measured on {cpu}{of_cores}. Another CPU may add several times more or less."
 
 
 def further(result: Result) -> Further | None:
@@ -131,41 +176,89 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def basis(cells: Sequence[Cell]) -> str:
-    """Whether the answer can be trusted: what was proven, what the intervals contain, and whether a warning changes it."""
+    """Whether the answer can be trusted: what was proven and by whom, what the intervals contain, and whether a warning changes it."""
     known = [cell for cell in cells if cell.overhead]
     if not known:
         return ""
     if any(cell.imported for cell in known):
-        return f"Trust: {cell_text.imported_basis(known)}. Neither arm was proven, and the runs are not paired."
+        return f"Not proven: {cell_text.imported_basis(known)}. Nothing shows that only one arm was encrypted, and the runs are not paired."
     if any(cell.status == "unproven" for cell in known):
-        proven = "none. NOT PROVEN that encryption was on in one arm and off in the other"
+        proven = f"NOT PROVEN that {cell_text.on_and_off(known)}."
     elif all(cell.layer == "control" for cell in known):
-        proven = "these are controls, so neither arm is encrypted"
+        proven = "Nothing to prove: these are controls, so neither arm is encrypted."
     else:
-        proven = "proven on in one arm, off in the other"
+        proven = f"Proven: {cell_text.on_and_off(known)}{_agree(known)}."
         if disturbed.warning(cells):
-            proven += ", but other processes disturbed the run"
+            proven += " But other processes disturbed the run."
         elif any(map(plausible.is_no_cost, known)):
-            proven += ", but some figures are not its cost: see above"
-    sessions = max(cell.sessions for cell in known)
-    if any(cell.mode == "quick" for cell in known) and sessions == 1:
-        covered = "A restart may change the figures."
-    else:
-        covered = f"The intervals cover {sessions} starts of the server."
+            proven += " But some figures are not its cost: see above."
+    return " ".join(filter(None, (proven, _covered(known), _counted(cells))))
+
+
+def _agree(cells: Sequence[Cell]) -> str:
+    """` (client, server, captured bytes agree)`."""
+    seen = {each.witness for cell in cells for each in cell.proofs if each.passed and cell.layer != "control"}
+    found = [words for name, words in WITNESSES.items() if name in seen]
+    if len(found) < 2:
+        return f" (seen by {found[0]})" if found else ""
+    return f" ({', '.join(found)} agree)"
+
+
+WITNESSES = {
+    "client": "client",
+    "server": "server",
+    "wire": "captured bytes",
+    "disk": "files",
+    "process": "loaded libraries",
+}
+"""What each witness is called where nobody has read what a witness is."""
+
+
+def _covered(cells: Sequence[Cell]) -> str:
+    """What the intervals contain, and what they do not."""
+    sessions = max(cell.sessions for cell in cells)
+    if any(each.code == "not-restarted" for cell in cells for each in cell.warnings):
+        return "Not covered: restarts of your server."
+    if any(cell.mode == "quick" for cell in cells) and sessions == 1:
+        whose = "" if all(cell.embedded for cell in cells) else "server "
+        return f"Not covered: {whose}restarts (run without --quick)."
+    return f"The intervals cover {sessions} starts of the server."
+
+
+def _counted(cells: Sequence[Cell]) -> str:
+    """How many warnings there are, if none of them limits the answer."""
     count = sum(len(cell.warnings) for cell in cells)
     if not count or next(limits(cells), ""):
-        return f"Trust: {proven}. {covered}"
-    one = "1 warning below is on a single figure" if count == 1 else f"{count} warnings below are on single figures"
-    return f"Trust: {proven}. {covered} {one}."
+        return ""
+    return "1 warning below is on a single figure." if count == 1 else f"{count} warnings below are on single figures."
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[str]:
-    """Warnings that can change the conclusion, the gravest first, each once."""
-    found = sorted(
-        (each for cell in cells for each in cell.warnings if each.code in LIMITING),
-        key=lambda each: LIMITING.index(each.code),
-    )
-    texts = list({each.code: each.text for each in reversed(found)}.items())[::-1]
-    yield from (text.partition("; ")[0] for _, text in texts[:MOST_LIMITS])
-    if len(texts) > MOST_LIMITS:
-        yield f"{len(texts) - MOST_LIMITS} more warnings are below"
+    """Warnings that can change the conclusion, the gravest first, each once and with the figure that it changes."""
+    labels = cell_text.names(cells)
+    texts: dict[str, str] = {}
+    hit: dict[str, list[int]] = {}
+    for number, cell in enumerate(cells):
+        for each in cell.warnings:
+            if each.code in LIMITING:
+                texts.setdefault(each.code, each.text)
+                hit.setdefault(each.code, []).append(number)
+    codes = [code for code in LIMITING if code in texts]
+    for code in codes[:MOST_LIMITS]:
+        of_cells = _which(cells, labels, hit[code])
+        bracketed = f" ({of_cells})" if of_cells else ""
+        figure = LIMITING[code].format(bracketed if code == "paced" else f" of {of_cells}" if of_cells else "")
+        yield f"{figure}: {texts[code].partition('; ')[0]}"
+    if len(codes) > MOST_LIMITS:
+        yield f"{len(codes) - MOST_LIMITS} more warnings are below"
+
+
+def _which(cells: Sequence[Cell], labels: Sequence[str], hit: Sequence[int]) -> str:
+    """`bulk-read`, or `3 of 12 cells`; empty: all that have figures."""
+    if len(hit) == sum(bool(cell.overhead) for cell in cells) or len(cells) == 1:
+        return ""
+    if len(hit) > MOST_NAMED:
+        return f"{len(hit)} of {len(cells)} cells"
+    workloads = [cell.workload for cell in cells]
+    names = [workloads[each] if workloads.count(workloads[each]) == 1 else labels[each] for each in hit]
+    return " and ".join(names)

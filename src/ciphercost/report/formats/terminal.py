@@ -93,7 +93,7 @@ def first(screen: first_screen.FirstScreen) -> Iterator[str]:
         yield from wrap(sentence)
     yield from wrap(screen.basis)
     for text in screen.limits:
-        yield from wrap(f"! limited: {text}", "", "  ")
+        yield from wrap(f"! {text}", "", "  ")
     if screen.further:
         yield from wrap(screen.further.line)
     yield RULE

@@ -30,7 +30,8 @@ from ciphercost.report.words import cell_text, pair_text
 KINDS = ("published", "forest", "elsewhere", "where", "curve", "objective", "profile", "latency", "slices")
 FORMATS = ("svg", "png")
 REGISTRY = Registry(__name__)
-Width = Literal["wide", "narrow"]
+Width = Literal["wide", "middle", "narrow"]
+"""Of a desk, a tablet (only where the drawing for a desk is too wide for it) and a phone."""
 
 
 class Table(NamedTuple):
@@ -65,6 +66,8 @@ class Plot(NamedTuple):
     """How to read it."""
     caption: str = ""
     """A shorter title for a page that already names the cell."""
+    slim: bool = False
+    """Whether the wide drawing fits a tablet."""
 
     def drawn(self, width: Width = "wide", *, page: bool = False, heading: Sequence[str] = ()) -> str:
         """The SVG. A plot with only one width ignores `width`. `heading`: lines above the chart in a file."""

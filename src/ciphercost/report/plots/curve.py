@@ -63,6 +63,7 @@ def _plot(curve: Curve, number: int) -> Plot:
             (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added per operation"), table
         ),
         note="Vertical bars are 95 % intervals." + " A bar with an arrow extends beyond the plot." * bool(cut),
+        slim=True,
     )
 
 

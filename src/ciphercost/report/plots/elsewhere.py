@@ -15,14 +15,16 @@ from ciphercost.estimate.parts import round_trips
 from ciphercost.model.result import Part, Result
 from ciphercost.report import first_screen
 from ciphercost.report.plots import Plot, Subject, Table, Width
-from ciphercost.report.plots._draw import GROUND, INK, SERVER, Chart
-from ciphercost.report.words import added_sentences, added_text
+from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, SERVER, Chart
+from ciphercost.report.words import added_sentences, added_text, operation_text
 
-WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
+WIDTHS: dict[Width, int] = {"wide": 560, "narrow": 326}
 HEIGHT = 250
 NAMES = {10.0: "10 µs", 100.0: "100 µs", 1_000.0: "1 ms", 10_000.0: "10 ms"}
 LENGTHS = tuple(NAMES)
 """µs of CPU: the ends of the axis and its ticks."""
+SHOWN = {100.0: "100 µs", added_sentences.USUAL: "2 ms"}
+"""µs of CPU for which the line has a mark with its share."""
 LEAST_SHARE = 0.1
 """Of the estimate, where the band ends although the interval goes on: a logarithmic axis has no 0."""
 MOST_LETTERS = 24
@@ -76,23 +78,24 @@ def _plot(added: Part, result: Result) -> Plot:
         for us in (LENGTHS[0], LENGTHS[-1])
     ]
     points = [
-        {"us": each.us, "percent": each.percent, "low": max(least, each.low), "high": each.high, "name": each.name}
+        {"us": each.us, "percent": each.percent, "low": max(least, each.low), "high": each.high, "name": f"{each.name}, measured"}
         for each in inside
         if each.percent > 0
     ]
     values = [
-        {"us": us, "percent": 100 * added.value / us, "name": added_text.share(added, us)}
-        for us in LENGTHS[1:-1]
+        {"us": us, "percent": 100 * added.value / us, "name": f"{added_text.share(added, us)} at {name}"}
+        for us, name in SHOWN.items()
         if all(not 0.3 < us / each.us < 3 for each in inside)
     ]
     who = next(f"{cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
+    word, lengths = first_screen.word(result), sorted({**NAMES, **SHOWN}.items())
     rows = [
         (
-            NAMES[us],
+            name,
             f"{added_text.share(added, us)} more",
             f"{number(100 * added.low / us)}–{number(100 * added.high / us)} %",
         )
-        for us in LENGTHS
+        for us, name in lengths
     ]
     rows += [
         (
@@ -105,27 +108,28 @@ def _plot(added: Part, result: Result) -> Plot:
     adds = added_text.with_interval(added, added_text.KNOWN)
     return Plot(
         name="elsewhere",
-        title=f"What {who} adds to an operation, by the operation’s own CPU time",
-        finding=f"{adds} for each operation: " + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[:4]),
+        title=f"What {who} adds to {operation_text.article(word)}, by the CPU time of the {word} without it",
+        finding=f"{adds} for each {word}: " + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[: len(lengths)]),
         charts={
-            width: Chart(_spec(size, least, most), {"line": line, "points": points, "values": values})
+            width: Chart(_spec(size, least, most, word), {"line": line, "points": points, "values": values})
             for width, size in WIDTHS.items()
         },
-        table=Table(("operation without encryption", "server CPU", "95 % interval"), rows),
-        note=f"The line follows from {adds} for each operation"
+        table=Table((f"{word} without encryption", "server CPU", "95 % interval"), rows),
+        note=f"The line follows from {adds} for each {word}"
         + ("; the dot was measured." if points else ".")
         + " Larger answers and new connections cost extra.",
+        slim=True,
     )
 
 
-def _spec(width: int, least: float, most: float) -> dict[str, Any]:
+def _spec(width: int, least: float, most: float, word: str) -> dict[str, Any]:
     ticks = [10.0**power for power in range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)]
     x = {
         "field": "us",
         "type": "quantitative",
         "scale": {"type": "log", "domain": [LENGTHS[0], LENGTHS[-1]], "nice": False},
         "axis": {
-            "title": "CPU time of the operation without encryption",
+            "title": f"CPU time of the {word} without encryption",
             "values": list(LENGTHS),
             "labelExpr": "datum.value < 1000 ? datum.value + ' µs' : datum.value / 1000 + ' ms'",
             "labelFlush": True,
@@ -162,6 +166,11 @@ def _spec(width: int, least: float, most: float) -> dict[str, Any]:
             {
                 "data": {"name": "points"},
                 "mark": {"type": "point", "filled": True, "color": INK, "size": 60, "opacity": 1},
+                "encoding": at,
+            },
+            {
+                "data": {"name": "values"},
+                "mark": {"type": "point", "color": SERVER, "fill": BACKGROUND, "size": 40, "strokeWidth": 2, "opacity": 1},
                 "encoding": at,
             },
             *(

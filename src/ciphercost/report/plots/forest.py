@@ -23,9 +23,10 @@ LONG = 24
 SIZES: dict[Width, dict[str, int]] = {
     # width, row height, start and end of the axis, room for a name, all in pixels
     "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
+    "middle": {"width": 700, "row": 26, "from": 226, "to": 470, "name": 200, "up": 0},
     "narrow": {"width": 326, "row": 46, "from": 12, "to": 314, "name": 200, "up": -16},
 }
-LETTERS: dict[Width, int] = {"wide": 44, "narrow": 31}
+LETTERS: dict[Width, int] = {"wide": 44, "middle": 30, "narrow": 31}
 """Characters per line of a name. Longer names take more lines, because their ends distinguish them."""
 LINES = 4
 """Most lines of a name; a longer name loses its middle."""
@@ -266,7 +267,7 @@ def _spec(
         for mark, place, field in ((name, 0, "name"), (said, size["width"], "said"))
         if width == "narrow" or field == "name"
     ]
-    if width == "wide":
+    if width != "narrow":
         beside = {"x": {"value": size["to"] + 16}, "y": y, "text": {"field": "more"}}
         lost = [{"filter": "datum.kind == 'missing'"}]
         texts.append({**numbered, "mark": right, "encoding": beside})

@@ -15,11 +15,11 @@ from ciphercost.report.trend_types import Series, Trend
 from ciphercost.report.words import figure_text
 from ciphercost.report.words import trend_text as words
 
-WIDTHS: dict[Width, int] = {"wide": 960, "narrow": 326}
+WIDTHS: dict[Width, int] = {"wide": 960, "middle": 700, "narrow": 326}
 HEIGHT = 230
 OUTLYING = 1.6
 """An interval is cut off if it extends beyond the estimates by more than this many times their span."""
-MOST_DATES: dict[Width, int] = {"wide": 8, "narrow": 3}
+MOST_DATES: dict[Width, int] = {"wide": 8, "middle": 6, "narrow": 3}
 
 
 def plot(of: Trend, series: Series, number: int) -> Plot:

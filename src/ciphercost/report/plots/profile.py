@@ -28,8 +28,8 @@ from ciphercost.report.plots._draw import (
 )
 from ciphercost.report.words import cell_text, profile_text
 
-WIDTHS: dict[Width, int] = {"wide": 940, "narrow": 312}
-NAMES: dict[Width, int] = {"wide": 190, "narrow": 150}
+WIDTHS: dict[Width, int] = {"wide": 940, "middle": 690, "narrow": 312}
+NAMES: dict[Width, int] = {"wide": 190, "middle": 180, "narrow": 150}
 """Room for the names of parts, pixels."""
 BAR, CUT = 24, 1.6
 """Height of a part's row, pixels; an interval is cut off if it extends this many times further than all parts."""

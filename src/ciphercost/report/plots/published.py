@@ -32,6 +32,7 @@ LINE = 15
 SIZES: dict[Width, dict[str, int]] = {
     # width, start and end of the axis, characters per line of a name
     "wide": {"width": 960, "from": 250, "to": 660, "letters": 34},
+    "middle": {"width": 700, "from": 190, "to": 460, "letters": 26},
     "narrow": {"width": 326, "from": 10, "to": 316, "letters": 44},
 }
 NOTE = (
@@ -173,8 +174,8 @@ def _chart(width: Width, rows: Sequence[dict[str, Any]], cut: Sequence[dict[str,
 def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
     size = SIZES[width]
     # In a narrow chart the texts are above the marks.
-    height = texts + 2 * MARGIN if width == "wide" else texts + ABOVE + BELOW
-    down = 0 if width == "wide" else height // 2 - MARKS
+    height = texts + 2 * MARGIN if width != "narrow" else texts + ABOVE + BELOW
+    down = 0 if width != "narrow" else height // 2 - MARKS
     room = 0.05 * (axis.most - axis.least)
     x = {
         "type": "quantitative",
@@ -271,8 +272,8 @@ def _plate(y: dict[str, Any], texts: int, height: int) -> dict[str, Any]:
 def _words(width: Width, y: dict[str, Any], height: int) -> list[dict[str, Any]]:
     """Layers with a figure's name and both costs, beside or above the marks."""
     text = {"type": "text", "align": "left", "lineHeight": LINE}
-    text |= {"baseline": "top", "dy": (MARGIN if width == "wide" else ABOVE) - height / 2}
-    beside = SIZES[width]["to"] + 18 if width == "wide" else 0
+    text |= {"baseline": "top", "dy": (MARGIN if width != "narrow" else ABOVE) - height / 2}
+    beside = SIZES[width]["to"] + 18 if width != "narrow" else 0
     places = ((text, 0, "name"), (text | {"color": MUTED}, beside, "said"))
     return [
         {"mark": mark | halo, "encoding": {"x": {"value": at}, "y": y, "text": {"field": field}}}

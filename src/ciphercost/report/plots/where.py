@@ -33,7 +33,7 @@ from ciphercost.report.words import added_text, cell_text, figure_text, unit_cos
 
 MOST = 20
 """Cells in the chart, at most; the table has all."""
-WIDTHS: dict[Width, int] = {"wide": 940, "narrow": 312}
+WIDTHS: dict[Width, int] = {"wide": 940, "middle": 690, "narrow": 312}
 WHOLE = 0.95
 """If one part has at least this share of every bar, there is no chart."""
 SAME = 0.01

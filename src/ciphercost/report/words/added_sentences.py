@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from ciphercost.estimate.least_squares import DOUBTFUL
 from ciphercost.estimate.parts import round_trips, together
 from ciphercost.model.result import Cell, Part, Parts, UnitCost
-from ciphercost.report.words import added_text, unit_cost_text
+from ciphercost.report.words import added_text, operation_text, unit_cost_text
 from ciphercost.report.words.added_text import AddedCost
 
 LISTED = 3
 """Up to this many cells each has its figures in the sentence; above it, the lowest and the highest."""
-EXAMPLES = (100.0, 1_000.0, 10_000.0)
-"""CPU times of an operation, µs, for which a reader sees what the same addition means."""
+USUAL = 2_000.0
+"""CPU time of an operation, µs, for which the verdict is printed."""
 
 MATTERS = 1
 """Per cent of an operation's CPU time from which an addition is called worth worrying about."""
@@ -23,8 +23,7 @@ SECOND = 1000
 """Units a second that stand for a busy server."""
 
 LIGHT_BYTES = 4_000
-LIGHT_CONNECTS = 0.01
-"""Bytes on the wire and new connections per operation up to which its cost is hardly theirs."""
+"""Bytes on the wire per operation up to which its cost is hardly theirs."""
 ASIDE = re.compile(r" \([^)]*\)")
 """What a label explains in parentheses; the table has it."""
 
@@ -67,7 +66,7 @@ def carry_over(parts: Parts, cells: Sequence[Cell]) -> bool:
 def light(cell: Cell) -> bool:
     """Whether what is added to its operations is next to nothing but that of requests: few bytes, on connections that stay open."""
     arm = cell.arms.get("plain", {})
-    few = arm.get("connects", 0) <= LIGHT_CONNECTS * arm.get("operations", 0)
+    few = arm.get("connects", 0) <= operation_text.FEW_CONNECTS * arm.get("operations", 0)
     return bool(few and arm.get("wire_bytes_per_op", 0) <= LIGHT_BYTES)
 
 
@@ -84,41 +83,67 @@ def _as_predicted(parts: Parts, cell: Cell) -> bool:
 
 
 def by_parts(parts: Parts) -> str:
-    """`adds 6.0 µs of server CPU (95 % CI 5.6–6.4) to each operation, 0.57 ns (…) to each byte and 1.71 ms (…) to each new connection`."""
-    byte = byte_us(parts)
-    first = _piece(parts.request_us, added_text.KNOWN, whose="server CPU")
-    return f"adds {first} to each operation, {_piece(byte)} to each byte and {_piece(parts.handshake_us)} to each new connection"
+    """`adds 6.0 µs of server CPU (95 % CI 5.6–6.4) to each query, 0.57 ns (…) to each byte and 1.71 ms (…) to each new connection`."""
+    byte = Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
+    return f"{by_request(parts)}, {_piece(byte)} to each byte and {_piece(parts.handshake_us)} to each new connection"
 
 
-def byte_us(parts: Parts) -> Part:
-    """What a byte costs, in µs as the other parts."""
-    return Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
+def by_request(parts: Parts) -> str:
+    """The first of these, where another sentence has the others."""
+    word = operation_text.of_engine(parts.engine)
+    return f"adds {_piece(parts.request_us, added_text.KNOWN, whose='server CPU')} to each {word}"
 
 
-def elsewhere(added: Part) -> str:
-    """Whether it is worth worrying about: `It matters where an operation takes less than 600 µs of CPU: there it is more than 1 %. …`"""
+def elsewhere(added: Part, word: str = operation_text.OPERATION, parts: Parts | None = None) -> str:
+    """Whether it is worth worrying about: `Not worth worrying about for queries of 2 ms (0.9 % more CPU). It matters (over 1 %) where they …`.
+
+    `word`: what an operation is called; `parts`: what bytes and connections cost, if the run fitted that.
+    """
+    of_usual = f"{operation_text.many(word)} of {added_text.rough_time(USUAL)}"
+    said = f"{verdict(added, USUAL)} for {of_usual} ({added_text.share(added, USUAL)} more CPU)."
+    if parts is None:
+        return f"{said} {matters(added, 'they', ('new connections and large answers cost extra',))}"
+    megabyte = Part(*(1e3 * each for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
+    also = f", open a connection each ({_aside(parts.handshake_us)}) or return much ({_aside(megabyte, ' per MB')})"
+    return f"{said} {matters(added, 'they', (), also)}"
+
+
+def matters(added: Part, who: str, extra: Sequence[str] = (), also: str = "") -> str:
+    """`It matters (over 1 %) where queries take less than 600 µs of CPU`, `also` where; and what costs `extra`."""
     bound = added_text.rough_time(100 / MATTERS * (added.value if added.low > 0 else added.high))
-    short, _, long = (added_text.share(added, us) for us in EXAMPLES)
     if added.low <= 0:
-        return (
-            f"It hardly matters where an operation takes more than {bound} of CPU: there it is less than {MATTERS} %."
-        )
-    return (
-        f"It matters where an operation takes less than {bound} of CPU: there it is more than {MATTERS} %. One of 100 µs takes {short} more, "
-        f"one of 10 ms {long}."
-    )
+        return f"Where {who} take more than {bound} of CPU it is surely less than {MATTERS} %."
+    return f"{'; '.join((f'It matters (over {MATTERS} %) where {who} take less than {bound} of CPU{also}', *extra))}."
+
+
+def verdict(added: Part, us: float) -> str:
+    """Whether the addition is worth worrying about for an operation of this CPU time: below MATTERS %, above it, or neither surely."""
+    low, high = (100 * each / us for each in (added.low, added.high))
+    if high <= MATTERS:
+        return "Not worth worrying about"
+    return "Worth planning for" if low > MATTERS else "Perhaps worth planning for"
 
 
 def by_the_second(costs: Sequence[UnitCost]) -> str:
-    """`1,000 pages read a second take 1.2 % of a core; pages that stay in the cache cost nothing.` Empty: no unit surely costs anything."""
+    """`1,000 pages read a second take 1.2 % of a core; … It matters (over 1 % of a core) from 810 a second on.` Empty: no unit surely costs anything."""
     for each in costs:
         if each.unit == "opening" or each.measure != "cpu" or not unit_cost_text.sure(each):
             continue
         share = 100 * SECOND * each.us.value / 1e6
         busy = f"{share / 100:.1f} cores" if share >= 100 else f"{float(f'{share:.2g}'):g} % of a core"
         of_pages = "; pages that stay in the cache cost nothing" if each.unit.startswith("page") else ""
-        return f"It matters by the second: {SECOND:,} {unit_cost_text.many(each)} a second take {busy}{of_pages}."
+        rate = float(f"{MATTERS / 100 * 1e6 / each.us.value:.2g}")
+        matters = f"It matters (over {MATTERS} % of a core) from {rate:,.5g} a second on"
+        return f"{SECOND:,} {unit_cost_text.many(each)} a second take {busy}{of_pages}. {matters}."
     return ""
+
+
+def _aside(part: Part, per: str = "") -> str:
+    """`3.38 ms, 3.04–3.72`: a figure and its interval within brackets."""
+    half = (part.high - part.low) / 2
+    if part.low <= 0 <= part.high:
+        return f"at most {added_text.time(max(part.high, 0.0), half)}{per}"
+    return f"{added_text.time(part.value, half)}{per}, {added_text.span(part.low, part.high, part.value)}"
 
 
 def _piece(part: Part, known: str = "", *, whose: str = "") -> str:

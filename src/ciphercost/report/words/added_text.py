@@ -14,6 +14,7 @@ from ciphercost.estimate.levels import level
 from ciphercost.estimate.notation import number
 from ciphercost.model.result import Added, Cell, Estimate, Part
 from ciphercost.model.spec import ARMS
+from ciphercost.report.words import operation_text
 from ciphercost.report.words.figure_text import cost, cpu_metric
 
 WHOSE = {
@@ -36,6 +37,8 @@ class AddedCost(msgspec.Struct, frozen=True):
     encrypted: float
     """µs per operation."""
     ratio: Estimate
+    to: str = operation_text.OPERATION
+    """What an operation is called: `query`."""
 
 
 def of(cell: Cell) -> AddedCost | None:
@@ -57,7 +60,7 @@ def _at(cell: Cell, key: str) -> AddedCost | None:
     if not plain or not encrypted:
         return None
     whose = "client CPU" if key == "client_cpu_per_op" and not cell.embedded else WHOSE[key]
-    return AddedCost(key, whose, added, plain, encrypted, cell.overhead[key])
+    return AddedCost(key, whose, added, plain, encrypted, cell.overhead[key], operation_text.of(cell))
 
 
 def seen(cost_: AddedCost) -> bool:
@@ -127,7 +130,7 @@ def line(cell: Cell) -> str:
 
 
 def adds(found: AddedCost) -> str:
-    """`adds 6.0 µs of server CPU to each operation (95 % CI 5.6–6.4)`, or that the run sees nothing."""
+    """`adds 6.0 µs of server CPU to each query (95 % CI 5.6–6.4)`, or that the run sees nothing."""
     whose, low, high = found.whose, found.added.low, found.added.high
     half = (high - low) / 2
     known = f"(95 % CI {span(low, high, found.added.mean)})"
@@ -137,8 +140,8 @@ def adds(found: AddedCost) -> str:
         return f"adds no {whose} that this run can tell from 0 {known}"
     if found.added.mean < 0:
         less = f"(95 % CI {span(-high, -low, found.added.mean)})"
-        return f"takes {time(-found.added.mean, half)} less {whose} for each operation {less}"
-    return f"adds {time(found.added.mean, half)} of {whose} to each operation {known}"
+        return f"takes {time(-found.added.mean, half)} less {whose} for each {found.to} {less}"
+    return f"adds {time(found.added.mean, half)} of {whose} to each {found.to} {known}"
 
 
 def share(added: Part, us: float) -> str:
@@ -194,7 +197,7 @@ def over(known: Sequence[AddedCost | None]) -> AddedCost | None:
         added_together.mean([each.added for each in costs]),
         added_together.mean_ratio([each.ratio for each in costs]),
     )
-    return AddedCost(costs[0].key, costs[0].whose, added, plain, encrypted, ratio)
+    return AddedCost(costs[0].key, costs[0].whose, added, plain, encrypted, ratio, costs[0].to)
 
 
 def _rough(percent: float) -> str:

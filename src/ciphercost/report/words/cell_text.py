@@ -49,6 +49,15 @@ def is_control(cell: Cell) -> bool:
     return cell.layer == "control"
 
 
+def on_and_off(cells: Sequence[Cell]) -> str:
+    """`TLS was on for one half of the load and off for the other`: how the arms of these cells differ."""
+    names = {cell.mechanism for cell in cells if not is_control(cell)}
+    if len(names) != 1:
+        return "encryption on in half of the load, off in half"
+    (what,) = names
+    return f"{'TLS' if what == 'tls' else what} was on for one half of the load and off for the other"
+
+
 def share(part: int, whole: int, digits: int = 1) -> str:
     return f"{part / whole:.{digits}%}".replace("%", " %")
 
@@ -190,8 +199,8 @@ def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
     return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
 
 
-def heading_words(cell: Cell) -> dict[str, str]:
-    """The words of a heading, by name."""
+def heading_words(cell: Cell, *, brief: bool = False) -> dict[str, str]:
+    """The words of a heading, by name. `brief`: of a label, which does not explain its words."""
     return {
         "engine": server_name(cell),
         "mechanism": cell.mechanism,
@@ -200,7 +209,7 @@ def heading_words(cell: Cell) -> dict[str, str]:
         "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients else "",
         "regime": cell.regime,
         "client": cell.client,
-        "conditions": conditions.worded(cell.conditions),
+        "conditions": conditions.worded(cell.conditions, brief=brief),
         # Only its factors distinguish an imported cell from others.
         "factors": " ".join(f"{name}={value}" for name, value in cell.factors.items()) if cell.imported else "",
     }
@@ -270,7 +279,7 @@ def _headings(cells: Sequence[Cell], *, shared: bool) -> list[dict[str, str]]:
 
     own = zip(cells, some([each.conditions for each in cells]), some([each.factors for each in cells]), strict=True)
     return [
-        heading_words(msgspec.structs.replace(cell, conditions=conditions_, factors=factors))
+        heading_words(msgspec.structs.replace(cell, conditions=conditions_, factors=factors), brief=True)
         for cell, conditions_, factors in own
     ]
 

@@ -129,6 +129,7 @@ def gate_verdict(gate: Gate, limit: float | None) -> str:
         said, reason = f"no figure{f': {gate.reason}' if gate.reason else ''}", ""
     else:
         said = _change(gate, gate.estimate)
+        said += f"; {added_text.adds(gate.added)}" if gate.added is not None else ""
     budget = f"; budget {percent(limit)}: {ENDS[gate.outcome]}" if limit is not None else ""
     return f"{said}{budget}{reason}"
 

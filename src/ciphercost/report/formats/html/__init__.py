@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,7 +66,21 @@ def _environment() -> jinja2.Environment:
         auto_reload=False,
     )
     environment.globals.update(anchor=anchor, sources=SOURCES)
+    environment.filters["unbroken"] = unbroken
     return environment
+
+
+LONGEST_WORD = 32
+"""A longer word of a command may break: it has no room in a line of a phone."""
+
+
+def unbroken(command: str) -> Markup:
+    """A command that breaks between its words only: a browser would also break after the hyphens of an option."""
+    words = re.split(r"(\s+)", command)
+    return Markup("").join(
+        each if number % 2 or not 0 < len(each) <= LONGEST_WORD else Markup('<span class="word">{}</span>').format(each)
+        for number, each in enumerate(words)
+    )
 
 
 @functools.cache

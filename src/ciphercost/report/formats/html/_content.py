@@ -60,12 +60,14 @@ class Page(NamedTuple):
     elsewhere: Markup
     """What the same addition means for operations of other lengths."""
     also: list[Markup]
-    """Further sentences of the first screen: other mechanisms, and what each protects."""
+    """Further sentences of the answer: other mechanisms."""
+    protects: list[str]
     limits: list[str]
     """Warnings that can change the conclusion."""
     budget: str
     basis: str
     further: first_screen.Further | None
+    where_measured: str
     advice: list[tuple[bool, str]]
     """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup
@@ -104,7 +106,7 @@ def page(of: Subject) -> Page:
     }
     study = _study(result)
     screen = first_screen.of(result)
-    said = [_unbroken(each) for each in (*screen.answer, *screen.protects)]
+    said = [_unbroken(each) for each in screen.answer]
     made = Page(
         title=f"What encryption costs · {result.id}",
         subtitle=cell_text.in_common(result.cells),
@@ -113,10 +115,12 @@ def page(of: Subject) -> Page:
         picture=[] if study else kinds["elsewhere"],
         elsewhere=_unbroken(screen.elsewhere),
         also=[Markup("By our method: ") + said[0], *said[1:]] if study else said[1:],
+        protects=screen.protects,
         limits=screen.limits,
         budget=_budget(of),
         basis=screen.basis,
         further=screen.further,
+        where_measured=screen.machine,
         advice=_advice(of),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
         costs="What these runs show" if any(cell.imported for cell in result.cells) else "What it costs",

@@ -17,11 +17,15 @@ class Figure(NamedTuple):
     note: str
     wide: Markup
     """Empty if the plot has only one width."""
+    middle: Markup
+    """For a tablet; empty if the plot has no such width."""
     narrow: Markup
     """Empty if there is no chart; the note then has the reason."""
     table: Table
     key: str = ""
     """Which legend of the arms the page adds: that of `latency` or `slices`; empty if the chart has its own."""
+    slim: bool = False
+    """Whether the wide drawing fits a tablet."""
 
 
 def figure(plot: Plot) -> Figure:
@@ -34,7 +38,9 @@ def figure(plot: Plot) -> Figure:
         plot.finding,
         plot.note,
         own.get("wide", Markup()),
+        own.get("middle", Markup()),
         own.get("narrow", Markup()),
         plot.table,
         key,
+        plot.slim,
     )
