@@ -385,7 +385,9 @@ def test_the_pages_first_screen_answers_five_questions(visits: Any, tmp_path: Pa
 def test_no_option_of_a_command_breaks_on_a_phone(visits: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     options = " ".join(f"--some-long-option-{number} {number}" for number in range(20))
-    path.write_text(html.render(msgspec.structs.replace(of_quick(), command=f"ciphercost run postgresql:tls {options}")))
+    path.write_text(
+        html.render(msgspec.structs.replace(of_quick(), command=f"ciphercost run postgresql:tls {options}"))
+    )
     page = visits.open(path.as_uri(), 390).page
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     lines = page.locator(".word").evaluate_all("all => all.map(each => each.getClientRects().length)")

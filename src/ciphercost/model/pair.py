@@ -15,6 +15,7 @@ _PHRASES = (
     ("plain → encrypted", "{reference} → {compared}"),
     ("encrypted ÷ plain", "{compared} ÷ {reference}"),
     ("plain ÷ encrypted", "{reference} ÷ {compared}"),
+    ("encrypted / plain", "{compared} / {reference}"),
     (r"(?<![\w-])plain(?= (?:arm|slice|operation|one)s?\b)|^plain$", "{reference}"),
     (r"(?<![\w-])encrypted(?= (?:(?:arm|slice|operation|one)s?\b|and \d))|^encrypted$", "{compared}"),
     (r"\bencryption(?= (?:adds|costs)\b)", "{compared}"),

@@ -16,6 +16,7 @@ from ciphercost.report.words import (
     added_text,
     cell_text,
     operation_text,
+    pair_text,
     unit_cost_text,
     verdict_text,
 )
@@ -94,7 +95,7 @@ def of(result: Result) -> FirstScreen:
         answer[lead] = answer[lead].replace(full, added_sentences.by_request(parts))
     elif added is not None:
         lead = next((place for place, text in enumerate(answer) if _about(result, text)), None)
-    return FirstScreen(
+    made = FirstScreen(
         disturbed=disturbed.warning(result.cells),
         answer=answer,
         behind=len(answer) if lead is None else lead + 1,
@@ -107,6 +108,7 @@ def of(result: Result) -> FirstScreen:
         further=Further("with your figures", PREDICT) if added is not None else further(result),
         machine=measured_on(result),
     )
+    return pair_text.worded(made, pair_text.of(result.cells))
 
 
 def _about(result: Result, text: str) -> bool:
@@ -140,7 +142,7 @@ def further(result: Result) -> Further | None:
     for cell in result.cells:
         if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
             target = f"ciphercost run {cell.engine}:{cell.mechanism}"
-            if cell.engine == "url":
+            if cell.engine == "url" or cell.pair:
                 return None
             if cell.layer == "transit":
                 return Further("what carries over to your server", f"{target} --split")
@@ -155,6 +157,8 @@ def carried(result: Result) -> Part | None:
     """
     if len({(cell.engine, cell.mechanism) for cell in result.cells if cell.layer == "transit"}) != 1:
         return None
+    if any(cell.pair for cell in result.cells):
+        return None  # it is a difference between two settings
     for each in result.parts:
         if each.end == "server" and added_sentences.carry_over(each, result.cells):
             return each.request_us

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from ciphercost.estimate import failures, plausible
+from ciphercost.model.pair import PLACES
 from ciphercost.model.result import Cell, Result
+from ciphercost.model.spec import ARMS
 from ciphercost.report import cell_ids
 from ciphercost.report.words import figure_text
 
@@ -54,4 +56,5 @@ def failed(cell: Cell) -> dict[str, float]:
     of = cell.failures
     if of is None or not of.plain + of.encrypted:
         return {}
-    return {"plain": of.plain / of.plain_slices, "encrypted": of.encrypted / of.encrypted_slices}
+    plain, encrypted = PLACES.values() if cell.pair else ARMS
+    return {plain: of.plain / of.plain_slices, encrypted: of.encrypted / of.encrypted_slices}

@@ -12,7 +12,7 @@ from ciphercost.estimate import failures, notation
 from ciphercost.model.result import Result
 from ciphercost.report import tracked
 from ciphercost.report.tracked import Tracked
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, pair_text
 
 
 def render(result: Result) -> str:
@@ -38,7 +38,7 @@ def _entry(each: Tracked) -> dict[str, str | float]:
     extra = [f"{cost} (95 % CI {each.row.interval})", failing, cell_text.heading(each.cell), verdict, basis]
     return {
         "name": f"{each.id}: {label}",
-        "unit": unit,
+        "unit": pair_text.worded(unit, each.cell.pair),
         "value": value,
         "range": f"{low:.6g} to {high:.6g}",
         "extra": figure_text.printable("\n".join(filter(None, extra))),

@@ -15,7 +15,7 @@ from ciphercost.model.constrained_types import Status, Verdict
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 from ciphercost.report import cell_ids, tracked
-from ciphercost.report.words import figure_text
+from ciphercost.report.words import figure_text, pair_text
 
 PREFIX = "ciphercost"
 GAUGES = (
@@ -58,10 +58,10 @@ def _families(result: Result) -> Iterator[Family]:
         if tracked.has_cost(cell)
         for metric, estimate in tracked.with_failures(cell).overhead.items()
     ]
-    for name, bound, help_ in GAUGES:
+    for name, bound, help_ in pair_text.worded(GAUGES, pair_text.of(result.cells)):
         samples = [Sample(labels, getattr(estimate, bound)) for labels, estimate in figures]
         yield Family(name, "gauge", "ratio", help_, samples)
-    failed = [(_labels(name, cell), cell.failures) for name, cell in cells if cell.failures is not None]
+    failed = [(cell, _labels(name, cell), cell.failures) for name, cell in cells if cell.failures is not None]
     counts = (
         ("failed_slices", "slices that failed, lead-ins included", ("plain", "encrypted")),
         (
@@ -73,8 +73,8 @@ def _families(result: Result) -> Iterator[Family]:
     )
     for name, help_, fields in counts if failed else ():
         samples = [
-            Sample(labels | {"arm": arm}, getattr(of, field))
-            for labels, of in failed
+            Sample(labels | {"arm": pair_text.name(cell, arm)}, getattr(of, field))
+            for cell, labels, of in failed
             for arm, field in zip(ARMS, fields, strict=True)
         ]
         yield Family(name, "gauge", "", help_, samples)

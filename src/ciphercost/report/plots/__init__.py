@@ -68,6 +68,8 @@ class Plot(NamedTuple):
     """A shorter title for a page that already names the cell."""
     slim: bool = False
     """Whether the wide drawing fits a tablet."""
+    arms: tuple[str, str] = ("plain", "encrypted")
+    """What it calls them."""
 
     def drawn(self, width: Width = "wide", *, page: bool = False, heading: Sequence[str] = ()) -> str:
         """The SVG. A plot with only one width ignores `width`. `heading`: lines above the chart in a file."""
@@ -93,7 +95,15 @@ def _with_names(plot: Plot, pair: Pair) -> Plot:
         width: Chart(_named(each.spec, pair), _named(each.data, pair), each.one_of_many)
         for width, each in plot.charts.items()
     }
-    return plot._replace(title=title, finding=finding, table=table, note=note, caption=caption, charts=charts)
+    return plot._replace(
+        title=title,
+        finding=finding,
+        table=table,
+        note=note,
+        caption=caption,
+        charts=charts,
+        arms=(pair.reference.name, pair.compared.name),
+    )
 
 
 def _named(value: Any, pair: Pair) -> Any:

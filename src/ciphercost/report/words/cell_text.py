@@ -51,6 +51,8 @@ def is_control(cell: Cell) -> bool:
 
 def on_and_off(cells: Sequence[Cell]) -> str:
     """`TLS was on for one half of the load and off for the other`: how the arms of these cells differ."""
+    if any(cell.pair for cell in cells):
+        return "both arms were encrypted, each with its own setting"
     names = {cell.mechanism for cell in cells if not is_control(cell)}
     if len(names) != 1:
         return "encryption on in half of the load, off in half"

@@ -12,7 +12,7 @@ from ciphercost.report import document
 from ciphercost.report.blocks import Figures, Findings, Note, Topic, Warnings, notes, only, text_on
 from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import Plot, Table
-from ciphercost.report.words import added_text, cell_text, figure_text, profile_text
+from ciphercost.report.words import added_text, cell_text, figure_text, pair_text, profile_text
 
 FOLD = 2
 """Details are open by default up to this many cells."""
@@ -77,6 +77,8 @@ class Shown(NamedTuple):
     storage: Table | None
     clients: list[str]
     warnings: list[str]
+    arms: tuple[str, str] = ("plain", "encrypted")
+    """What they are called."""
 
 
 def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -> Shown:
@@ -104,7 +106,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         proof=text_on(blocks, "proof"),
         proofs=[
             Item(
-                f"{each.arm} arm, {each.witness}",
+                f"{pair_text.name(cell, each.arm)} arm, {each.witness}",
                 each.detail + ("" if each.passed else " (FAILED)"),
                 "" if each.passed else "bad",
             )
@@ -116,10 +118,11 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
             for found in each.found
         ],
         config_diff=[_differs(each) for each in cell.config_diff],
-        facts=list(_facts(cell)),
-        storage=Table(STORAGE, tables["storage"]) if "storage" in tables else None,
+        facts=pair_text.worded(list(_facts(cell)), cell.pair),
+        storage=Table(pair_text.worded(STORAGE, cell.pair), tables["storage"]) if "storage" in tables else None,
         clients=[str(each) for each in notes(blocks, *LOAD)],
         warnings=[text for each in only(Warnings, blocks) for text in each.texts],
+        arms=(pair_text.name(cell, "plain"), pair_text.name(cell, "encrypted")),
     )
 
 

@@ -18,7 +18,7 @@ from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.formats.html._run_details import command, machine, versions
 from ciphercost.report.plots import Subject, Table
 from ciphercost.report.plots._draw import patterns
-from ciphercost.report.words import added_text, cell_text, figure_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, figure_text, pair_text, verdict_text
 from ciphercost.studies.sheet import Report
 
 MOST_NAMED = 12
@@ -105,10 +105,11 @@ def page(of: Subject) -> Page:
         for kind in plots.KINDS
     }
     study = _study(result)
+    arms = pair_text.of(result.cells)
     screen = first_screen.of(result)
     said = [_unbroken(each) for each in screen.answer]
     made = Page(
-        title=f"What encryption costs · {result.id}",
+        title=f"{pair_text.worded('What encryption costs', arms)} · {result.id}",
         subtitle=cell_text.in_common(result.cells),
         warning=screen.disturbed,
         answer=_unbroken(study.verdict) if study else said[0],
@@ -123,7 +124,11 @@ def page(of: Subject) -> Page:
         where_measured=screen.machine,
         advice=_advice(of),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
-        costs="What these runs show" if any(cell.imported for cell in result.cells) else "What it costs",
+        costs="What these runs show"
+        if any(cell.imported for cell in result.cells)
+        else "What it costs"
+        if arms.kind == "off-on"
+        else "What differs",
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
         where=kinds["where"],
@@ -246,7 +251,8 @@ def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
         if cell.against_reference is not None:
             rows.append((label, reference, figure_text.beside(cell.against_reference)))
     if rows:
-        yield Table(("cell", "compared with", "ratio of throughput (encrypted ÷ plain) against that"), rows)
+        head = ("cell", "compared with", "ratio of throughput (encrypted ÷ plain) against that")
+        yield Table(pair_text.worded(head, pair_text.of(result.cells)), rows)
 
 
 def _study(result: Result) -> Report | None:

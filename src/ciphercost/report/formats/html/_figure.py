@@ -26,6 +26,8 @@ class Figure(NamedTuple):
     """Which legend of the arms the page adds: that of `latency` or `slices`; empty if the chart has its own."""
     slim: bool = False
     """Whether the wide drawing fits a tablet."""
+    arms: tuple[str, str] = ("plain", "encrypted")
+    """What the legend calls them."""
 
 
 def figure(plot: Plot) -> Figure:
@@ -43,4 +45,5 @@ def figure(plot: Plot) -> Figure:
         plot.table,
         key,
         plot.slim,
+        plot.arms,
     )

@@ -9,7 +9,7 @@ from ciphercost.model.result import Cell, Result
 from ciphercost.model.slices import Witness
 from ciphercost.plan import schedule
 from ciphercost.report.plots import Subject
-from ciphercost.report.words import cell_text, figure_text
+from ciphercost.report.words import cell_text, figure_text, pair_text
 
 
 def sentences(of: Subject) -> Iterator[str]:
@@ -57,10 +57,13 @@ def _proof(result: Result) -> Iterator[str]:
     }
     who = ", ".join(f"{names[each]} ({heard[each]})" for each in names if heard[each])
     lost = f"; {failed} failed, and a cell with a failed witness has no number" if failed else ""
-    yield (
-        "Before any load, witnesses proved that the encrypted arm was encrypted and the plain arm was not. "
-        f"Witnesses that passed: {who or 'none'}{lost}."
-    )
+    yield (f"Before any load, witnesses proved that {_proven(result)}. Witnesses that passed: {who or 'none'}{lost}.")
+
+
+def _proven(result: Result) -> str:
+    if pair_text.of(result.cells).kind == "versus":
+        return "both arms were encrypted, each with its own setting"
+    return "the encrypted arm was encrypted and the plain arm was not"
 
 
 def _sessions(result: Result, known: list[Cell]) -> str:
@@ -84,9 +87,11 @@ def _blocks(known: list[Cell]) -> str:
     lengths = sorted({cell.slice_seconds for cell in known if cell.slice_seconds})
     span = f"{lengths[0]:.3g} s" if len(lengths) == 1 else f"{lengths[0]:.3g} to {lengths[-1]:.3g} s" if lengths else ""
     blocks = sum(cell.blocks for cell in known)
+    arms = pair_text.of(known)
+    one, other = arms.reference.name, arms.compared.name
     return (
         f"Load alternates between the arms in slices{f' of {span}' if span else ''}, four to a block, in mirrored order "
-        "(plain, encrypted, encrypted, plain, or the reverse, by a coin toss), so a machine that gets slower or faster favours "
+        f"({one}, {other}, {other}, {one}, or the reverse, by a coin toss), so a machine that gets slower or faster favours "
         f"neither arm. There are {blocks:,} complete blocks. A discarded lead-in of {schedule.LEAD_IN:g} slices precedes each block, "
         f"and the first {schedule.DISCARD:.0%} of each slice is not counted.".replace("%", " %")
     )
@@ -104,7 +109,7 @@ def _interval(result: Result, known: list[Cell]) -> str:
     )
     several = " P-values are corrected for the number of cells (Holm)." if len(known) > 1 else ""
     return (
-        f"A ratio is encrypted ÷ plain. Its 95 % interval comes from the scatter of {unit} "
+        f"{pair_text.worded('A ratio is encrypted ÷ plain.', pair_text.of(known))} Its 95 % interval comes from the scatter of {unit} "
         f"({', '.join(methods)}).{judged}{several}"
     )
 
