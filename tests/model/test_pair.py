@@ -49,5 +49,7 @@ def test_what_is_no_result_is_left_to_its_reader(value: Any) -> None:
 
 
 def test_texts_call_the_arms_by_name() -> None:
+    counted = VERSIONS.worded("2 encrypted, 0 plain; 51 plain and 49 encrypted requests; plain 117 to 163 a second")
+    assert counted == "2 TLS 1.3, 0 TLS 1.2; 51 TLS 1.2 and 49 TLS 1.3 requests; TLS 1.2 117 to 163 a second"
     said = VERSIONS.worded("2 of 3 plain slices and the encrypted arm's core; an unencrypted arm; plain words")
     assert said == "2 of 3 TLS 1.2 slices and the TLS 1.3 arm's core; an unencrypted arm; plain words"

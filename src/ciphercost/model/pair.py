@@ -16,8 +16,11 @@ _PHRASES = (
     ("encrypted ÷ plain", "{compared} ÷ {reference}"),
     ("plain ÷ encrypted", "{reference} ÷ {compared}"),
     ("encrypted / plain", "{compared} / {reference}"),
-    (r"(?<![\w-])plain(?= (?:arm|slice|operation|one)s?\b)|^plain$", "{reference}"),
-    (r"(?<![\w-])encrypted(?= (?:(?:arm|slice|operation|one)s?\b|and \d))|^encrypted$", "{compared}"),
+    (r"(?<![\w-])plain(?= (?:(?:arm|slice|operation|one)s?\b|\d))|(?<=\d )plain\b|^plain$", "{reference}"),
+    (
+        r"(?<![\w-])encrypted(?= (?:(?:arm|slice|operation|one)s?\b|and \d|\d))|(?<=\d )encrypted\b|^encrypted$",
+        "{compared}",
+    ),
     (r"\bencryption(?= (?:adds|costs)\b)", "{compared}"),
     ("cost of encryption", "cost of {compared}"),
     (r"\bwithout encryption\b", "with {reference}"),

@@ -206,6 +206,7 @@ def heading_words(cell: Cell, *, brief: bool = False) -> dict[str, str]:
     return {
         "engine": server_name(cell),
         "mechanism": cell.mechanism,
+        "arms": f"{cell.pair.reference.name} → {cell.pair.compared.name}" if cell.pair else "",
         "workload": cell.workload,
         # An imported record may not give the number of clients, and a run that was cut off early does not know it yet.
         "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients else "",
@@ -294,7 +295,8 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     """
     if len(cells) == 1 and not without:
         (only,) = cells
-        parts = [server_name(only), only.mechanism, only.workload]
+        words = heading_words(only)
+        parts = [words[name] for name in ("engine", "mechanism", "arms", "workload")]
         return [
             " · ".join(
                 [*(part for part in parts if part and part not in only.variant.split()), *filter(None, [only.variant])]
