@@ -107,6 +107,19 @@ def test_a_failed_encryption_never_leads_to_a_password_prompt(
     assert "Password of" not in shown
 
 
+@pytest.mark.parametrize("behind", DATABASES, indirect=True)
+@pytest.mark.parametrize("how", ["another authority", "stripped", "closed"])
+def test_of_two_encrypted_arms_neither_goes_on(behind: Behind, chains: Chains, tmp_path: Path, how: str) -> None:
+    """The second arm asks for less than the first, which was refused, so it is not even tried."""
+    with between(NAMED[how], behind, chains) as (middle, ca):
+        argv = (*behind.argv("run", middle.port, ca, ("tls",)), "--versus", "verify=require")
+        done = ciphercost(*argv, cwd=tmp_path, **behind.environment)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert middle.struck
+    assert not middle.in_clear
+    assert not middle.learned
+
+
 # ── a user who checks less ────────────────────────────────────────────────────────────────────────────────────────────
 
 
