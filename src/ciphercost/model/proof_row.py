@@ -41,5 +41,7 @@ class ProofRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What was only negotiated: another client, or somebody in the path, gets less."""
     reason: str = ""
     """Why the verdict is not `proven`."""
+    seconds: float = 0.0
+    """How long its examination took."""
     details: str = ""
     """Everything that `prove` prints of this target."""

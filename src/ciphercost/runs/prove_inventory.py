@@ -26,7 +26,7 @@ from ciphercost.model.errors import CiphercostError, UsageError
 from ciphercost.model.proof_row import ProofRow
 from ciphercost.runs import prove_facts
 
-SECONDS = 3.0
+SECONDS = 1.5
 """For one login, unless CIPHERCOST_TIMEOUT says another."""
 PATIENCE = 20
 """Logins that a whole target may take."""
@@ -133,6 +133,7 @@ def _examine(target: Target, one: Examine, end: int) -> NoReturn:
     for each in (0, 1, 2):
         os.dup2(nothing, each)
     row = ProofRow(target=target.shown)
+    began = time.monotonic()
     try:
         row.ok = one(target.words, row)
     except UsageError as error:
@@ -145,6 +146,7 @@ def _examine(target: Target, one: Examine, end: int) -> NoReturn:
             f"a fault of ciphercost: {type(error).__name__} in {Path(where.filename).name}, line {where.lineno}"
         )
     row.reason = " ".join(row.reason.split())
+    row.seconds = round(time.monotonic() - began, 2)
     left = memoryview(msgspec.json.encode(row))
     while left:
         left = left[os.write(end, left) :]

@@ -7,7 +7,7 @@ from ciphercost.report.proof_formats import Rows
 
 COLUMNS = (
     "target", "verdict", "ok", "server", "protocol", "cipher", "group", "certificate", "verified", "by", "client_certificate", "enforced",
-    "not_enforced", "reason",
+    "not_enforced", "reason", "seconds",
 )  # fmt: skip
 
 
