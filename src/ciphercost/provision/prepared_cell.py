@@ -153,7 +153,8 @@ class PreparedCell(msgspec.Struct):
     def agent(self, pair: ServerPair) -> Agent:
         """Start the client that makes the cell's load. Raises MissingServer."""
         other = self.planned.reference
-        if other is None or other.client == self.planned.client:
+        # Where Java's own options decide how H2's driver encrypts, each arm needs a virtual machine of its own.
+        if other is None or (other.client == self.planned.client and not self.engine.by_jdbc):
             return self._client(pair, "encrypted")
         compared = self._client(pair, "encrypted")
         try:
