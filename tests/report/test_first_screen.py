@@ -167,7 +167,7 @@ def test_the_screen_says_from_which_length_on_it_is_worth_worrying_about() -> No
     unseen = first_screen.of(results.result(cell(0.1, 0.4))).elsewhere
     assert "more than 50 µs of CPU" in unseen, "the upper end counts"
     assert first_screen.of(results.result(cell(-5.0, 0.4))).elsewhere == "", "encryption does not save time"
-    assert first_screen.of(results.result(embedded())).elsewhere == "", "at rest it depends on the pages"
+    assert "depends on" in first_screen.of(results.result(embedded())).elsewhere, "at rest, on the pages"
 
 
 @given(st.floats(0.01, 1e6))
@@ -198,7 +198,7 @@ def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, w
     assert screen.further is not None
     assert screen.further.command.startswith(f"{first_screen.PREDICT} --")
     unsure = msgspec.structs.replace(cost, us=Part(us, -us, 3 * us))
-    assert first_screen.of(results.result(embedded(), costs=[unsure])).elsewhere == ""
+    assert "%" not in first_screen.of(results.result(embedded(), costs=[unsure])).elsewhere
 
 
 @pytest.mark.parametrize(
@@ -226,17 +226,18 @@ def test_what_many_mechanisms_protect_is_looked_up_below() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean", "words"), [(19.0, "not worth"), (20.0, "perhaps"), (21.0, "worth planning")], ids=["below", "at", "above"]
+    ("mean", "words"), [(19.0, "not worth"), (20.0, "perhaps worth"), (21.0, "worth")], ids=["below", "at", "above"]
 )
 def test_the_verdict_is_that_of_the_interval(mean: float, words: str) -> None:
     """1 % of 2 ms are 20 µs."""
-    assert words in first_screen.of(results.result(cell(mean, 0.5))).elsewhere.lower()
+    said = first_screen.of(results.result(cell(mean, 0.5))).elsewhere
+    assert said.lower().startswith(f"{words} worrying about")
 
 
 def test_connections_and_answers_have_their_costs_where_it_matters() -> None:
     screen = first_screen.of(split())
     assert re.findall(r"([\d.,]+ [nµm]s)", screen.answer[0]) == ["6.00 µs"], "one cost in the headline"
-    assert {"600 µs", "1.70 ms", "600 µs", "2 ms"} == set(re.findall(r"([\d.,]+ [nµm]s)", screen.elsewhere))
+    assert {"600 µs", "1.70 ms", "2 ms"} == set(re.findall(r"([\d.,]+ [nµm]s)", screen.elsewhere))
     assert "connections" in first_screen.of(results.result(cell())).elsewhere
 
 
@@ -385,7 +386,9 @@ def test_the_pages_first_screen_answers_five_questions(visits: Any, tmp_path: Pa
 def test_no_option_of_a_command_breaks_on_a_phone(visits: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     options = " ".join(f"--some-long-option-{number} {number}" for number in range(20))
-    path.write_text(html.render(msgspec.structs.replace(of_quick(), command=f"ciphercost run postgresql:tls {options}")))
+    path.write_text(
+        html.render(msgspec.structs.replace(of_quick(), command=f"ciphercost run postgresql:tls {options}"))
+    )
     page = visits.open(path.as_uri(), 390).page
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     lines = page.locator(".word").evaluate_all("all => all.map(each => each.getClientRects().length)")

@@ -78,7 +78,13 @@ def _plot(added: Part, result: Result) -> Plot:
         for us in (LENGTHS[0], LENGTHS[-1])
     ]
     points = [
-        {"us": each.us, "percent": each.percent, "low": max(least, each.low), "high": each.high, "name": f"{each.name}, measured"}
+        {
+            "us": each.us,
+            "percent": each.percent,
+            "low": max(least, each.low),
+            "high": each.high,
+            "name": f"{each.name}, measured",
+        }
         for each in inside
         if each.percent > 0
     ]
@@ -87,7 +93,7 @@ def _plot(added: Part, result: Result) -> Plot:
         for us, name in SHOWN.items()
         if all(not 0.3 < us / each.us < 3 for each in inside)
     ]
-    who = next(f"{cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
+    who = next(f"{cell.place or cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
     word, lengths = first_screen.word(result), sorted({**NAMES, **SHOWN}.items())
     rows = [
         (
@@ -109,7 +115,8 @@ def _plot(added: Part, result: Result) -> Plot:
     return Plot(
         name="elsewhere",
         title=f"What {who} adds to {operation_text.article(word)}, by the CPU time of the {word} without it",
-        finding=f"{adds} for each {word}: " + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[: len(lengths)]),
+        finding=f"{adds} for each {word}: "
+        + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[: len(lengths)]),
         charts={
             width: Chart(_spec(size, least, most, word), {"line": line, "points": points, "values": values})
             for width, size in WIDTHS.items()
@@ -170,7 +177,14 @@ def _spec(width: int, least: float, most: float, word: str) -> dict[str, Any]:
             },
             {
                 "data": {"name": "values"},
-                "mark": {"type": "point", "color": SERVER, "fill": BACKGROUND, "size": 40, "strokeWidth": 2, "opacity": 1},
+                "mark": {
+                    "type": "point",
+                    "color": SERVER,
+                    "fill": BACKGROUND,
+                    "size": 40,
+                    "strokeWidth": 2,
+                    "opacity": 1,
+                },
                 "encoding": at,
             },
             *(
