@@ -204,8 +204,11 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
         yield f"What each of the {len(said)} mechanisms protects is in a table below."
 
 
-def basis(cells: Sequence[Cell]) -> str:
-    """Whether the answer can be trusted: what was proven and by whom, what the intervals contain, and whether a warning changes it."""
+def basis(cells: Sequence[Cell], where: str = "below") -> str:
+    """Whether the answer can be trusted: what was proven and by whom, what the intervals contain, and whether a warning changes it.
+
+    `where` the warnings are.
+    """
     known = [cell for cell in cells if cell.overhead]
     if not known:
         return ""
@@ -221,7 +224,7 @@ def basis(cells: Sequence[Cell]) -> str:
             proven += " But other processes disturbed the run."
         elif any(map(plausible.is_no_cost, known)):
             proven += " But some figures are not its cost: see above."
-    return " ".join(filter(None, (proven, _covered(known), _counted(cells))))
+    return " ".join(filter(None, (proven, _covered(known), _counted(cells, where))))
 
 
 def _agree(cells: Sequence[Cell]) -> str:
@@ -254,12 +257,16 @@ def _covered(cells: Sequence[Cell]) -> str:
     return f"The intervals cover {sessions} starts of the server."
 
 
-def _counted(cells: Sequence[Cell]) -> str:
+def _counted(cells: Sequence[Cell], where: str) -> str:
     """How many warnings there are, if none of them limits the answer."""
     count = sum(len(cell.warnings) for cell in cells)
     if not count or next(limits(cells), ""):
         return ""
-    return "1 warning below is on a single figure." if count == 1 else f"{count} warnings below are on single figures."
+    return (
+        f"1 warning {where} is on a single figure."
+        if count == 1
+        else f"{count} warnings {where} are on single figures."
+    )
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[str]:
