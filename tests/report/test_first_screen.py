@@ -207,10 +207,14 @@ def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, w
         (results.result(cell()), first_screen.PREDICT),
         (results.result(cell(), cell(50.0, workload="bulk-read")), "ciphercost run postgresql:tls --split"),
         (results.result(embedded()), "ciphercost run sqlite:sqlcipher --sql FILE"),
+        (
+            results.result(cell(mechanism="pgcrypto-cbc-256", layer="column")),
+            "ciphercost run postgresql:pgcrypto-cbc-256 --split",
+        ),
         (results.result(results.failed()), None),
         (results.result(cell(layer="control", mechanism="none")), None),
     ],
-    ids=["one", "two operations", "at rest without counts", "failed", "control"],
+    ids=["one", "two operations", "at rest without counts", "in columns", "failed", "control"],
 )
 def test_the_screen_ends_with_what_to_do_next(made: Result, command: str | None) -> None:
     found = first_screen.of(made).further

@@ -173,7 +173,11 @@ def further(result: Result) -> Further | None:
                 return None
             if cell.layer == "transit":
                 return Further("what carries over to your server", f"{target} --split")
-            return Further("with your own SQL", f"{target} --sql FILE")
+            if cell.layer == "column":  # --sql uses tables as they are, without a second copy that is encrypted
+                return Further("what each value costs", f"{target} --split")
+            own = operation_text.of_engine(cell.engine)
+            whose = "statements" if own == operation_text.OPERATION else operation_text.many(own)
+            return Further(f"with your own {whose}", f"{target} --sql FILE")
     return None
 
 
