@@ -211,10 +211,11 @@ def test_at_rest_and_in_columns_it_is_a_share_of_a_core(unit: Unit, us: float, w
             results.result(cell(mechanism="pgcrypto-cbc-256", layer="column")),
             "ciphercost run postgresql:pgcrypto-cbc-256 --split",
         ),
+        (results.result(cell(0.1, mechanism="client-aes-gcm-256", layer="column")), None),
         (results.result(results.failed()), None),
         (results.result(cell(layer="control", mechanism="none")), None),
     ],
-    ids=["one", "two operations", "at rest without counts", "in columns", "failed", "control"],
+    ids=["one", "two operations", "at rest without counts", "in columns", "by the client", "failed", "control"],
 )
 def test_the_screen_ends_with_what_to_do_next(made: Result, command: str | None) -> None:
     found = first_screen.of(made).further

@@ -174,6 +174,8 @@ def further(result: Result) -> Further | None:
             if cell.layer == "transit":
                 return Further("what carries over to your server", f"{target} --split")
             if cell.layer == "column":  # --sql uses tables as they are, without a second copy that is encrypted
+                if added_text.by_client(cell):  # an application that encrypts can't make the rows of --split
+                    continue
                 return Further("what each value costs", f"{target} --split")
             own = operation_text.of_engine(cell.engine)
             whose = "statements" if own == operation_text.OPERATION else operation_text.many(own)
