@@ -268,6 +268,9 @@ def test_the_first_screen_is_accessible_and_fits(visits: Any, front: str, width:
     assert answer.count() == 1
     box = answer.locator(".at:visible").bounding_box()
     assert box["y"] + box["height"] < 900, "the answer is on the first screen"
+    for text in ("worth worrying about", "It matters", "protects", "Proven", "measure on your CPU", "measured"):
+        box = answer.get_by_text(text, exact=text == "measured").locator("visible=true").first.bounding_box()
+        assert box["y"] + box["height"] < (844 if width == 390 else 900), text
     assert visit.faults() == []
     visit.open_all()
     for metric in ("cpu", "throughput", "p99"):
@@ -285,7 +288,7 @@ def test_choosing_server_mechanism_and_size(visits: Any, front: str) -> None:
     answer = page.locator(".answer:visible")
     assert answer.get_attribute("data-server") == "postgresql"
     page.locator("select[name=size]").select_option("10")
-    assert "A statement of 10 µs" in answer.locator(".at:visible").text_content()
+    assert "A query of 10 µs" in answer.locator(".at:visible").text_content()
     page.locator("select[name=server]").select_option("nginx")
     assert page.locator("select[name=with] option").all_text_contents() == ["tls"], "controls encrypt nothing"
     assert float(answer.locator(".adds strong").text_content().removesuffix(" µs")) == 2 + SERVERS.index("nginx")
@@ -297,7 +300,7 @@ def test_choosing_server_mechanism_and_size(visits: Any, front: str) -> None:
     again = visits.open(page.url, 390)
     assert again.page.locator(".answer:visible").get_attribute("data-with") == "pgcrypto-cbc-256"
     again.page.locator("select[name=with]").select_option("tls")
-    assert "A statement of 10 µs" in again.page.locator(".answer:visible .at:visible").text_content()
+    assert "A query of 10 µs" in again.page.locator(".answer:visible .at:visible").text_content()
     assert (visit.complaints, again.complaints) == ([], [])
 
 

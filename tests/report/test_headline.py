@@ -171,7 +171,7 @@ def test_a_label_leaves_out_what_all_share_and_repeats_nothing() -> None:
     assert "10ms" not in " ".join(shown)
     assert "10ms" in cell_text.in_common(conditions)
     assert shown == [
-        "cache small (a tenth of the data; page cache emptied before each session's load)",
+        "cache small",
         "no other conditions",
     ]
 

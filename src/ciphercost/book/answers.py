@@ -101,6 +101,8 @@ class Answer(NamedTuple):
         target = f"{self.engine}:{self.mechanism}"
         if self.layer == "rest":
             return "measure your own queries", [f"ciphercost run {target} --sql FILE"]
+        if self.layer == "column" and self.whose == "client CPU":
+            return "measure on your CPU", [f"ciphercost run {target} --workload {self.lead.workload}"]
         of_columns = " --opened 100/s" if self.layer == "column" else ""
         return "measure on your CPU, then predict your server", [
             f"ciphercost run {target} --split",

@@ -161,7 +161,7 @@ def _row(checked: Checked, number: int) -> Row:
         wire_bytes=levels.level(cell, "plain", "wire_bytes_per_op"),
         estimates={name: (key, cell.overhead[key]) for name, key in _keys(cell).items()},
         proof=_proof(cell),
-        trust=first_screen.basis([cell]),
+        trust=_trust(cell),
         protects=_protects(cell),
         reason=cell_text.without_number(cell) if not cell.overhead else cell.reason,
         disturbed=cell.disturbed,
@@ -239,6 +239,12 @@ def _figure(cell: Cell, key: str) -> Figure:
         figure_text.levels(cell, key) if key in levels.LEVELS else "",
         figure_text.quantity(cell, key),
     )
+
+
+def _trust(cell: Cell) -> str:
+    """What was proven, what the intervals contain, and which warning changes which figure."""
+    limits = [f"{each[0].upper()}{each[1:]}." for each in first_screen.limits([cell])]
+    return " ".join([first_screen.basis([cell], "on its page"), *limits])
 
 
 def _proof(cell: Cell) -> str:

@@ -5,6 +5,7 @@ Terminal, Markdown and page render it before anything else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -99,9 +100,7 @@ def of(result: Result) -> FirstScreen:
         disturbed=disturbed.warning(result.cells),
         answer=answer,
         behind=len(answer) if lead is None else lead + 1,
-        elsewhere=added_sentences.by_the_second(result.costs)
-        if added is None
-        else added_sentences.elsewhere(added, word(result), parts),
+        elsewhere=elsewhere(result) if added is None else added_sentences.elsewhere(added, word(result), parts),
         protects=list(protects(result.cells)),
         basis=basis(result.cells),
         limits=list(limits(result.cells)),
@@ -115,6 +114,36 @@ def _about(result: Result, text: str) -> bool:
     """Whether the sentence says what encryption in transit adds to the operations of a cell."""
     costs = [added_text.of(cell) for cell in result.cells if cell.layer == "transit"]
     return any(added_text.adds(each) in text for each in costs if each is not None)
+
+
+def elsewhere(result: Result) -> str:
+    """Whether it is worth worrying about where no addition carries over to every operation; empty: nothing was measured."""
+    if by_units := added_sentences.by_the_second(result.costs):
+        return by_units
+    costs = [(cell, found) for cell in result.cells if cell.imported is None and (found := added_text.of(cell))]
+    layers = {cell.layer for cell, _ in costs}
+    if layers == {"transit"} and len({(cell.engine, cell.mechanism) for cell, _ in costs}) == 1:
+        light = [(cell, found) for cell, found in costs if found.to != operation_text.OPERATION]
+        light = [each for each in light if added_sentences.light(each[0]) and each[1].added.high > 0]
+        if not light:
+            return ""
+        cell, least = min(light, key=lambda each: each[0].arms["plain"].get("wire_bytes_per_op", 0.0))
+        text = added_sentences.elsewhere(added_text.part(least.added), least.to)
+        return f"By {_label(result.cells, cell)}: {text[0].lower()}{text[1:]}"
+    return " ".join(DEPENDS[layer] for layer in ("rest", "column") if layer in layers)
+
+
+DEPENDS = {
+    "rest": "Whether it is worth worrying about depends on how many pages your operations read and write.",
+    "column": "Whether it is worth worrying about depends on how many values your operations encrypt and decrypt.",
+}
+
+
+def _label(cells: Sequence[Cell], cell: Cell) -> str:
+    """The workload if no other cell has it, else what the cell is called beside the others."""
+    if sum(each.workload == cell.workload for each in cells) == 1:
+        return cell.workload
+    return cell_text.names(cells)[[each is cell for each in cells].index(True)]
 
 
 def word(result: Result) -> str:
@@ -146,7 +175,13 @@ def further(result: Result) -> Further | None:
                 return None
             if cell.layer == "transit":
                 return Further("what carries over to your server", f"{target} --split")
-            return Further("with your own statements", f"{target} --sql FILE")
+            if cell.layer == "column":  # --sql uses tables as they are, without a second copy that is encrypted
+                if added_text.by_client(cell):  # an application that encrypts can't make the rows of --split
+                    continue
+                return Further("what each value costs", f"{target} --split")
+            own = operation_text.of_engine(cell.engine)
+            whose = "statements" if own == operation_text.OPERATION else operation_text.many(own)
+            return Further(f"with your own {whose}", f"{target} --sql FILE")
     return None
 
 
@@ -171,7 +206,7 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
     said: dict[str, str] = {}
     for cell in cells:
         if cell.overhead and cell.protects and cell.imported is None and not cell_text.is_control(cell):
-            said.setdefault(cell.mechanism, cell.protects)
+            said.setdefault(cell.mechanism, cell_text.protection(cell))
     if 1 <= len(said) <= MOST_PROTECTIONS:
         texts = said.items() if len(said) == 1 else [(name, text.partition(";")[0]) for name, text in said.items()]
         yield f"{'; '.join(f'{mechanism} protects {text}' for mechanism, text in texts)}."
@@ -179,8 +214,11 @@ def protects(cells: Sequence[Cell]) -> Iterator[str]:
         yield f"What each of the {len(said)} mechanisms protects is in a table below."
 
 
-def basis(cells: Sequence[Cell]) -> str:
-    """Whether the answer can be trusted: what was proven and by whom, what the intervals contain, and whether a warning changes it."""
+def basis(cells: Sequence[Cell], where: str = "below") -> str:
+    """Whether the answer can be trusted: what was proven and by whom, what the intervals contain, and whether a warning changes it.
+
+    `where` the warnings are.
+    """
     known = [cell for cell in cells if cell.overhead]
     if not known:
         return ""
@@ -196,7 +234,7 @@ def basis(cells: Sequence[Cell]) -> str:
             proven += " But other processes disturbed the run."
         elif any(map(plausible.is_no_cost, known)):
             proven += " But some figures are not its cost: see above."
-    return " ".join(filter(None, (proven, _covered(known), _counted(cells))))
+    return " ".join(filter(None, (proven, _covered(known), _counted(cells, where))))
 
 
 def _agree(cells: Sequence[Cell]) -> str:
@@ -229,17 +267,20 @@ def _covered(cells: Sequence[Cell]) -> str:
     return f"The intervals cover {sessions} starts of the server."
 
 
-def _counted(cells: Sequence[Cell]) -> str:
+def _counted(cells: Sequence[Cell], where: str) -> str:
     """How many warnings there are, if none of them limits the answer."""
     count = sum(len(cell.warnings) for cell in cells)
     if not count or next(limits(cells), ""):
         return ""
-    return "1 warning below is on a single figure." if count == 1 else f"{count} warnings below are on single figures."
+    return (
+        f"1 warning {where} is on a single figure."
+        if count == 1
+        else f"{count} warnings {where} are on single figures."
+    )
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[str]:
     """Warnings that can change the conclusion, the gravest first, each once and with the figure that it changes."""
-    labels = cell_text.names(cells)
     texts: dict[str, str] = {}
     hit: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
@@ -249,20 +290,18 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
                 hit.setdefault(each.code, []).append(number)
     codes = [code for code in LIMITING if code in texts]
     for code in codes[:MOST_LIMITS]:
-        of_cells = _which(cells, labels, hit[code])
+        of_cells = _which(cells, hit[code])
         bracketed = f" ({of_cells})" if of_cells else ""
         figure = LIMITING[code].format(bracketed if code == "paced" else f" of {of_cells}" if of_cells else "")
-        yield f"{figure}: {texts[code].partition('; ')[0]}"
+        yield f"{figure}: {re.split('[;:] ', texts[code])[0]}"
     if len(codes) > MOST_LIMITS:
         yield f"{len(codes) - MOST_LIMITS} more warnings are below"
 
 
-def _which(cells: Sequence[Cell], labels: Sequence[str], hit: Sequence[int]) -> str:
+def _which(cells: Sequence[Cell], hit: Sequence[int]) -> str:
     """`bulk-read`, or `3 of 12 cells`; empty: all that have figures."""
     if len(hit) == sum(bool(cell.overhead) for cell in cells) or len(cells) == 1:
         return ""
     if len(hit) > MOST_NAMED:
         return f"{len(hit)} of {len(cells)} cells"
-    workloads = [cell.workload for cell in cells]
-    names = [workloads[each] if workloads.count(workloads[each]) == 1 else labels[each] for each in hit]
-    return " and ".join(names)
+    return " and ".join(_label(cells, cells[each]) for each in hit)

@@ -93,7 +93,7 @@ def _plot(added: Part, result: Result) -> Plot:
         for us, name in SHOWN.items()
         if all(not 0.3 < us / each.us < 3 for each in inside)
     ]
-    who = next(f"{cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
+    who = next(f"{cell.place or cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
     word, lengths = first_screen.word(result), sorted({**NAMES, **SHOWN}.items())
     rows = [
         (

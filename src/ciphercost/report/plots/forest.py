@@ -241,6 +241,7 @@ def _spec(
         "titleX": (size["from"] + size["to"]) / 2,
         "titleAnchor": "middle",
         "tickCount": 7 if width == "wide" else 5,
+        "labelSeparation": 6,
     }
     if inverse:
         axis = axis | {"values": _inverse(least, most), "labelExpr": "'×' + format(1 / datum.value, '~r')"}

@@ -63,6 +63,12 @@ def _at(cell: Cell, key: str) -> AddedCost | None:
     return AddedCost(key, whose, added, plain, encrypted, cell.overhead[key], operation_text.of(cell))
 
 
+def by_client(cell: Cell) -> bool:
+    """Whether the application encrypts: then the client pays, and the server shows nothing."""
+    found = of(cell)
+    return found is not None and found.key == "client_cpu_per_op" and not cell.embedded
+
+
 def seen(cost_: AddedCost) -> bool:
     """Whether the run shows that anything is added, or saved."""
     return cost_.added.low > 0 or cost_.added.high < 0

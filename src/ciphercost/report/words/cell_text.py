@@ -131,10 +131,22 @@ def costs(cell: Cell) -> Iterator[str]:
         yield f"{words} stored, {what}"
 
 
+OLD_WORDS = (
+    "against data on the network: reading and changing it between",
+    "data on the network from being read or changed between",
+)
+"""How records of an early version say what TLS protects, and how it is said now."""
+
+
+def protection(cell: Cell) -> str:
+    """What the mechanism protects, at rest against what."""
+    return cell.protects.replace(*OLD_WORDS)
+
+
 def protects(cell: Cell) -> Iterator[str]:
     """What the mechanism protects, then its findings by severity."""
     if cell.protects:
-        yield cell.protects
+        yield protection(cell)
     for each in by_severity(cell.findings):
         yield f"finding, {each.severity}: {each.code}"
 

@@ -190,7 +190,8 @@ def sentences(result: Result, only: str = "") -> list[str]:
     known = [cell for cell in cells if main_metric(cell) and only in ("", main_metric(cell))]
     if not known:
         if len(cells) == 1:
-            return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
+            why = without_number(cells[0])
+            return [f"No cost was measured: {heading(cells[0])} {why}{'' if why.endswith('?') else '.'}"]
         if told(result):
             return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]

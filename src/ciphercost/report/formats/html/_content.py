@@ -57,17 +57,15 @@ class Page(NamedTuple):
     """Set if every slice of a cell was disturbed."""
     answer: Markup
     picture: list[Figure]
-    elsewhere: Markup
-    """What the same addition means for operations of other lengths."""
     also: list[Markup]
-    """Further sentences of the answer: other mechanisms."""
-    protects: list[str]
+    """Further sentences of the answer: whether the cost is worth worrying about, then other mechanisms."""
+    protects: list[Markup]
     limits: list[str]
     """Warnings that can change the conclusion."""
     budget: str
-    basis: str
+    basis: Markup
     further: first_screen.Further | None
-    where_measured: str
+    where_measured: Markup
     advice: list[tuple[bool, str]]
     """With a budget: (whether the line belongs to the one above, the line)."""
     patterns: Markup
@@ -114,14 +112,13 @@ def page(of: Subject) -> Page:
         warning=screen.disturbed,
         answer=_unbroken(study.verdict) if study else said[0],
         picture=[] if study else kinds["elsewhere"],
-        elsewhere=_unbroken(screen.elsewhere),
-        also=[Markup("By our method: ") + said[0], *said[1:]] if study else said[1:],
-        protects=screen.protects,
+        also=_also(screen, said, of_study=study is not None),
+        protects=[_stressed(each) for each in screen.protects],
         limits=screen.limits,
         budget=_budget(of),
-        basis=screen.basis,
+        basis=_stressed(screen.basis),
         further=screen.further,
-        where_measured=screen.machine,
+        where_measured=_stressed(screen.machine),
         advice=_advice(of),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - contains nothing from the record
         costs="What these runs show"
@@ -149,6 +146,14 @@ def page(of: Subject) -> Page:
     return made._replace(contents=tuple(_contents(made)))
 
 
+def _also(screen: first_screen.FirstScreen, said: list[Markup], *, of_study: bool) -> list[Markup]:
+    """What follows the headline, with what the cost means elsewhere behind the sentence that it explains."""
+    own = [Markup("By our method: ") + said[0], *said[1:]] if of_study else said[1:]
+    place = screen.behind if of_study else screen.behind - 1
+    means = [_stressed(screen.elsewhere)] if screen.elsewhere else []
+    return [*own[:place], *means, *own[place:]]
+
+
 def _contents(made: Page) -> Iterator[Entry]:
     """The sections of the page, in order."""
     sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
@@ -168,10 +173,29 @@ def _contents(made: Page) -> Iterator[Entry]:
     yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
 
 
+UNBROKEN = re.compile(
+    r"(95 % CI|[\d.,]+–[\d.,]*\d(?: %)?|[\d.,–]*\d (?:%|times)|[+−]?[\d.,]+ [nµm]?s(?![\w])|--[a-z-]+)"
+)
+"""What stays on one line: a figure with its unit, an interval, an option."""
+STRESSED = re.compile(
+    r"((?:Not w|Perhaps w|W)orth worrying about|not worth worrying about|protects|^Not proven|^NOT PROVEN|^Proven|Not covered|^Nothing to prove"
+    r"|^Measured on)"
+)
+"""The words by which a reader finds an answer on the first screen."""
+
+
 def _unbroken(text: str) -> Markup:
     """The text with markup that keeps a figure and its % on one line."""
-    parts = re.split(r"(95 % CI|[\d.,–]*\d (?:%|times)|[+−]?[\d.,]+ [nµm]?s(?![\w]))", text)
+    parts = UNBROKEN.split(text)
     return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
+
+
+def _stressed(text: str) -> Markup:
+    """The same with the words stressed by which a reader finds the answer."""
+    parts = STRESSED.split(text)
+    return Markup("").join(
+        Markup("<strong>{}</strong>").format(each) if n % 2 else _unbroken(each) for n, each in enumerate(parts)
+    )
 
 
 def _budget(of: Subject) -> str:
