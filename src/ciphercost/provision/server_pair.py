@@ -54,6 +54,8 @@ class ServerPair(msgspec.Struct):
     """How an arm's connections reach the server, if they go through a hop."""
     library: str = ""
     """Directory of the OpenSSL libraries that the servers must use. Empty: their own."""
+    fips: str = ""
+    """Whether the servers must be in FIPS mode: `on` or `off`. Empty: nothing is proven about it."""
     in_clear: bool = False
     """Whether neither arm is encrypted: the cell is a control."""
     failures: dict[Arm, AgentError] = {}

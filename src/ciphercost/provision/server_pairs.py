@@ -166,6 +166,7 @@ def start(
         ways=ways,
         in_clear=bench.mechanism.layer == "control",
         library=bench.mechanism.server_library(bench.factors),
+        fips=bench.mechanism.server_fips(bench.factors),
         place=users_server.place(bench) if bench.cell.url else None,
         refused=bench.servers.refused if bench.cell.url else None,
         servers=list(servers.values()),
