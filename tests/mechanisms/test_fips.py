@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import short
 import warm
 from ciphercost.engines import Server
 from ciphercost.host import fips, tls_library
@@ -106,6 +108,36 @@ def test_a_jdbc_driver_negotiates_the_same_in_both(require_server: RequireServer
     text = proven("postgresql@15:tls", "fips=on", LIBRARY, cwd=tmp_path, more=("--client", "jdbc"))
     assert MODULE in text
     assert REFUSES in text
+
+
+@pytest.mark.usefixtures("provider")
+def test_both_are_measured_in_the_same_sessions_and_the_report_names_the_mode(
+    require_server: RequireServer, tmp_path: Path
+) -> None:
+    require_server("nginx")
+    words = (
+        "run",
+        "nginx:tls",
+        "--matrix",
+        "fips=off,on",
+        "--set",
+        LIBRARY,
+        "--workload",
+        "connect",
+        "--json",
+        "out.json",
+    )
+    done = short.run((*words, "--quick", "--time", "4s", "--no-latency", "--no-progress"), cwd=tmp_path)
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 0, text + done.stderr
+    cells = json.loads((tmp_path / "out.json").read_text())["cells"]
+    assert [cell["factors"]["fips"] for cell in cells] == ["off", "on"]
+    for name in ("protocol", "cipher", "group", "peer_key", "server_library", "client_library"):
+        assert cells[0]["encryption"][name] == cells[1]["encryption"][name]
+    details = [[proof["detail"] for proof in cell["proofs"] if proof["witness"] == "process"] for cell in cells]
+    assert ["no FIPS module is mapped" in each for each in details[0]] == [True, True], "one server for each cell"
+    assert [MODULE in each for each in details[1]] == [True, True]
+    assert text.count("(server, in FIPS mode)") == text.count("(client, not in FIPS mode)") == 1
 
 
 # ── what it refuses ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -217,6 +217,10 @@ def runs_of(cell: Cell) -> str:
     return ", ".join(f"{count} {arm} run{'s' * (count != 1)}" for arm, count in counts.items())
 
 
+FIPS_MODES = {"server": ", in FIPS mode", "client": ", not in FIPS mode"}
+"""What a cell with `fips=on` adds to the libraries of each end."""
+
+
 def proof_line(cell: Cell) -> str:
     """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm unencrypted; witnesses: client, server, wire; OpenSSL …`."""
     if cell.mode == "imported":
@@ -235,8 +239,9 @@ def proof_line(cell: Cell) -> str:
         said.append(f"peer verified{by}" if cell.encryption["verified"] == "yes" else "peer NOT verified")
     if cell.encryption.get("client_certificate"):
         said.append(f"client certificate {cell.encryption['client_certificate']}")
+    modes = FIPS_MODES if cell.factors.get("fips") == "on" else {}
     libraries = [
-        f"{cell.encryption[f'{end}_library']} ({end})"
+        f"{cell.encryption[f'{end}_library']} ({end}{modes.get(end, '')})"
         for end in (("server", "client") if cell.layer != "rest" else ())
         if cell.encryption.get(f"{end}_library")
     ]
