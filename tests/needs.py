@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import other_tools
 from ciphercost import engines, hops
-from ciphercost.host import package_client_errors, tls_library, tools, versions
+from ciphercost.host import fips, package_client_errors, tls_library, tools, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import fuse
 from ciphercost.load.jdbc import drivers, java
@@ -111,6 +111,7 @@ def everything() -> Iterator[Need]:
     yield Need("cryfs", lambda: tools.tool("cryfs", fetch=False), lambda: tools.tool("cryfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
     yield Need("OpenSSL libraries", lambda: _libraries(fetch=False), _libraries)
+    yield Need("OpenSSL's FIPS provider", lambda: fips.provider(fetch=False), fips.provider)
     yield Need("hops", lambda: _hops(fetch=False), _hops)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
     yield Need("further load generators", other_tools.further, lambda: tools.together(other_tools.FURTHER))

@@ -50,7 +50,8 @@ class KeyValueStore(Packaged, HasTls):
         """Whether a server there accepts our login."""
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
-        if mechanism == "tls" and factors.get("group"):
+        # With `fips` the group stands in OpenSSL's configuration.
+        if mechanism == "tls" and factors.get("group") and not factors.get("fips"):
             raise UsageError(
                 f"{self.name} has no setting for the key exchange group: leave group={factors['group']} out"
             )

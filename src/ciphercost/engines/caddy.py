@@ -78,6 +78,7 @@ class Caddy(LargeDocument, Web):
     tls_cbc = False
     no_old_tls = "Caddy offers TLS 1.2 and 1.3 only"
     no_post_quantum_keys = "Go's TLS, which Caddy uses, has no ML-DSA certificates"
+    own_fips = MappingProxyType({"GODEBUG": "fips140={}"})
 
     def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"pypi": self._from_pypi}

@@ -82,6 +82,7 @@ class H2(HasTls, StoresData, Engine):
     dialect = "h2"
     by_jdbc = True
     no_url = "is started by ciphercost: leave --url out"
+    no_fips = "H2 uses the TLS of Java, whose FIPS mode ciphercost does not set up"
     tls_witness = (
         "SELECT CASE WHEN SERVER LIKE 'ssl://%' THEN 't' ELSE 'f' END, CASE WHEN SERVER LIKE 'ssl://%' THEN 'TLS' END, "
         "CAST(NULL AS VARCHAR) FROM INFORMATION_SCHEMA.SESSIONS WHERE SESSION_ID = SESSION_ID()"

@@ -142,6 +142,10 @@ class Mechanism(ABC):
         """Return the directory of the OpenSSL libraries that the server must use; empty: its own."""
         return ""
 
+    def server_fips(self, factors: Mapping[str, str]) -> str:  # noqa: ARG002
+        """Return whether the server must be in FIPS mode, `on` or `off`; empty: nothing is proven about it."""
+        return ""
+
     def if_not_started(self, factors: Mapping[str, str]) -> str:  # noqa: ARG002
         """Return what to try if the server does not start with these factors; empty: nothing is known. User-visible."""
         return ""

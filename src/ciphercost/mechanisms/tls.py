@@ -33,7 +33,7 @@ from ciphercost.host.tls_names import (
     security_level,
     suite,
 )
-from ciphercost.mechanisms import Factor, Mechanism, Route
+from ciphercost.mechanisms import Factor, Mechanism, Route, _fips
 from ciphercost.model.cipher_work import CipherWork
 from ciphercost.model.connection import Changes, ChannelBinding, TlsMode, TlsVersion
 from ciphercost.model.constrained_types import DIRECT, EARLY
@@ -132,6 +132,7 @@ class Tls(Mechanism):
             paths=True,
             acts="operation",
         ),
+        _fips.FACTOR,
         Factor(
             "hop",
             ("", *hops.names()),
@@ -165,7 +166,8 @@ class Tls(Mechanism):
         return tuple(CipherWork(each) for each in SUITES_13)
 
     def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:
-        return (*self.witnesses, "process") if factors.get("library") else self.witnesses
+        chosen = factors.get("library") or factors.get("fips")
+        return (*self.witnesses, "process") if chosen else self.witnesses
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         version, cipher, tls = factors["version"], factors["cipher"], HasTls.of(engine)
@@ -178,6 +180,7 @@ class Tls(Mechanism):
             )
         if factors["hop"]:
             check_hop(engine, factors, ends_of(factors))
+        _fips.check(engine, factors)
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "certificate" if "certificates" in reason else "group"
@@ -228,8 +231,9 @@ class Tls(Mechanism):
         self, engine: Engine, factors: Mapping[str, str], secrets: Path, address: str = LOOPBACK
     ) -> dict[str, str]:
         """Return the engine's TLS settings. The first call creates the CA and the server's certificate in `secrets`."""
-        factors = self.check(factors)
-        settings = HasTls.of(engine).tls_settings(self.pki(factors, secrets, address), factors)
+        factors = _fips.pinned(self.check(factors))
+        pki = self.pki(factors, secrets, address)
+        settings = HasTls.of(engine).tls_settings(pki, factors) | _fips.settings(engine, pki, factors)
         library = self.server_library(factors)
         return settings | {f"{VARIABLE}{tls_library.VARIABLE}": library} if library else settings
 
@@ -247,6 +251,9 @@ class Tls(Mechanism):
 
     def server_library(self, factors: Mapping[str, str]) -> str:
         return str(tls_library.directory(factors["library"])) if factors.get("library") else ""
+
+    def server_fips(self, factors: Mapping[str, str]) -> str:
+        return factors.get("fips", "")
 
     def if_not_started(self, factors: Mapping[str, str]) -> str:
         if factors["certificate"] not in POST_QUANTUM_KEYS or factors["library"]:
@@ -269,8 +276,8 @@ class Tls(Mechanism):
         """Pin only the given factors, so that none of ciphercost's defaults applies to a server you already run."""
         if arm == "plain":
             return {"tls": "off"}
-        full = self.check(factors)
-        factors = {name: full[name] for name in factors}
+        full = _fips.pinned(self.check(factors))
+        factors = {name: full[name] for name in (*factors, *(["group"] if full["fips"] else []))}
         changes: Changes = {
             "tls": VERIFY[factors.get("verify", "full")],
             "resumption": factors.get("resumption", "off") != "off",
@@ -301,7 +308,7 @@ class Tls(Mechanism):
         return changes
 
 
-SIMPLE = ("client-cert", "resumption", "share", "library", "negotiation", "channel-binding")
+SIMPLE = ("client-cert", "resumption", "share", "library", "fips", "negotiation", "channel-binding")
 """Factors that have no value but the default beside a hop: they are about the server's own TLS."""
 
 

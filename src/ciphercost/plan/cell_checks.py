@@ -68,6 +68,20 @@ def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> Non
         )
 
 
+def check_fips(cell: CellSpec, engine: Engine) -> None:
+    """Raises UsageError if the cell asks for FIPS mode of a server that ciphercost does not start, or together with a condition whose proof
+    it prevents.
+    """
+    if not (mode := cell.factors.get("fips")):
+        return
+    if cell.url or engine.foreign:
+        raise UsageError(f"fips={mode}: your server decides whether it is in FIPS mode; remove fips")
+    if cell.cpu_crypto == "off":
+        raise UsageError(
+            f"fips={mode} does not go with --cpu-crypto off, which is proven with ChaCha20, and FIPS mode does not allow that; remove one of them"
+        )
+
+
 def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
     """Raises UsageError if the server does not understand the workload's language."""
     if cell.no_header and not cell.csv:

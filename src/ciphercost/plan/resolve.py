@@ -47,6 +47,7 @@ def resolve(cell: CellSpec) -> PlannedCell:
     own = [factor.name for factor in mechanism.factors]
     _check_names(cell, [*own, *secret, *workload.parameters, *workload.choices, *known], workload, driver)
     factors = mechanism.check({name: value for name, value in cell.factors.items() if name in own})
+    cell_checks.check_fips(cell, engine)
     mechanism.fits(engine, factors)
     engine.check_factors(mechanism.name, factors, cell.version)
     mechanism.check_version(engine, cell.version)

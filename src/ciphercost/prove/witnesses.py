@@ -47,7 +47,7 @@ def prove(
     for arm in encrypted_first(pair.connect):
         # The client witness goes first: without a connection the others have nothing to examine.
         probe.ended |= arm == "plain" and bool(pair.closed)
-        chosen: set[Witness] = {"process"} if any(pair.libraries.values()) else set()
+        chosen: set[Witness] = {"process"} if any((*pair.libraries.values(), *pair.fips.values())) else set()
         due = {*mechanism.witnesses, *chosen}.difference(engine.silent(mechanism.layer))
         for witness in sorted(due, key=lambda name: (name != "client", name)):
             if probe.ended:

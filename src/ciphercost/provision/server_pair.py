@@ -58,6 +58,8 @@ class ServerPair(msgspec.Struct):
     """How an arm's connections reach the server, if they go through a hop."""
     libraries: Mapping[Arm, str] = {}
     """Directory of the OpenSSL libraries that an arm's server must use. Empty: its own."""
+    fips: Mapping[Arm, str] = {}
+    """Whether an arm's server must be in FIPS mode: `on` or `off`. Empty: nothing is proven about it."""
     in_clear: bool = False
     """Whether neither arm is encrypted: the cell is a control."""
     failures: dict[Arm, AgentError] = {}

@@ -192,6 +192,7 @@ def start(
         ways=ways,
         in_clear=bench.mechanism.layer == "control",
         libraries={arm: bench.mechanism.server_library(bench.planned.of(arm).factors) for arm in ARMS},
+        fips={arm: bench.mechanism.server_fips(bench.planned.of(arm).factors) for arm in ARMS},
         place=users_server.place(bench) if bench.cell.url else None,
         refused=bench.servers.refused if bench.cell.url else None,
         servers=list(servers.values()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from ciphercost.engines.capabilities.connections import EncryptsConnections
@@ -28,6 +29,12 @@ class HasTls(EncryptsConnections):
     """Whether it can be configured to accept RSA keys below 2048 bits."""
     no_post_quantum_keys: str = ""
     """Why it can't present an ML-DSA certificate; empty: it can, with OpenSSL 3.5. User-visible."""
+    no_fips: str = ""
+    """Why ciphercost can't start it in FIPS mode; empty: it can. User-visible."""
+    own_fips: Mapping[str, str] = MappingProxyType({})
+    """Environment variables by which a server without OpenSSL switches FIPS mode on or off, with `{}` for `on` or `off`. Empty:
+    its OpenSSL loads the FIPS provider or does not.
+    """
     tls_client_cert: bool = False
     """Whether it can be configured to require a client certificate."""
     tls_begins: Literal["at once", "on request", "either"] = "at once"

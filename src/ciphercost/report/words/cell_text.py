@@ -241,6 +241,10 @@ def runs_of(cell: Cell) -> str:
     return ", ".join(f"{count} {arm} run{'s' * (count != 1)}" for arm, count in counts.items())
 
 
+FIPS_MODES = {"server": ", in FIPS mode", "client": ", not in FIPS mode"}
+"""What a cell with `fips=on` adds to the libraries of each end."""
+
+
 def proof_line(cell: Cell) -> str:
     """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm unencrypted; witnesses: client, server, wire; OpenSSL …`."""
     if cell.mode == "imported":
@@ -249,8 +253,9 @@ def proof_line(cell: Cell) -> str:
     if cell.layer == "control":
         shown = f"witnesses: {', '.join(witnesses)}" if witnesses else "nothing to prove"
         return f"control: neither arm is encrypted; {shown}"
+    modes = FIPS_MODES if cell.factors.get("fips") == "on" and cell.pair is None else {}
     libraries = [
-        f"{cell.encryption[f'{end}_library']} ({end})"
+        f"{cell.encryption[f'{end}_library']} ({end}{modes.get(end, '')})"
         for end in (("server", "client") if cell.layer != "rest" else ())
         if cell.encryption.get(f"{end}_library")
     ]
