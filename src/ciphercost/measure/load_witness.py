@@ -5,6 +5,8 @@ That is: resumed handshakes, early requests, and values that the agent encrypted
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ciphercost.model.constrained_types import EARLY
 from ciphercost.model.errors import Unproven
 from ciphercost.model.facts import CellFacts
@@ -13,15 +15,18 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision.server_pair import ServerPair
 
 
-def count_handshakes(facts: CellFacts, pair: ServerPair) -> None:
+def count_handshakes(facts: CellFacts, pair: ServerPair, wake: Callable[[Arm], None]) -> None:
     """Add the handshakes since the last call, from the server's log, to the facts. Raises Unproven if one was resumed although
     resumption is off.
+
+    `wake`: lets an arm's server run, which may be stopped and then would not answer.
     """
     by_server: dict[int, list[Arm]] = {}
     for arm in ARMS:
         if pair.side(arm) == "encrypted":
             by_server.setdefault(id(pair.by_arm[arm]), []).append(arm)
     for arms in by_server.values():
+        wake(arms[0])
         full, resumed = pair.by_arm[arms[0]].handshakes()
         if full or resumed:
             known = facts.handshakes

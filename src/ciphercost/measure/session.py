@@ -141,7 +141,8 @@ class Session:
             new_estimate.say(self.display, self.measured.number, self.facts, self.budget)
             yield
         self._warm_up()
-        for server in self._pair.servers:
+        for arm, server in self._pair.by_arm.items():
+            self._pause.only(arm)  # a stopped server can't answer
             server.handshakes()  # discard these: they only collect tickets for resumption
         yield
 
@@ -240,7 +241,7 @@ class Session:
             began = time.monotonic()
             self._slice(phase, block.number, block.order, position, arm, asked, rate=rates[arm])
             spent += _cost(asked, began)
-        load_witness.count_handshakes(self.facts, self._pair)
+        load_witness.count_handshakes(self.facts, self._pair, self._pause.only)
         unused_memory.give_back()
         return spent
 

@@ -98,11 +98,6 @@ def by_request(parts: Parts) -> str:
     return f"adds {_piece(parts.request_us, added_text.KNOWN, whose='server CPU')} to each {word}"
 
 
-def byte_us(parts: Parts) -> Part:
-    """What a byte costs, in µs as the other parts."""
-    return Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
-
-
 def elsewhere(added: Part, word: str = operation_text.OPERATION, parts: Parts | None = None) -> str:
     """Whether it is worth worrying about: `Not worth worrying about for queries of 2 ms (0.9 % more CPU). It matters (over 1 %) where they …`.
 
