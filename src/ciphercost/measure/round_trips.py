@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
-from ciphercost.host.relay import Relay, moved
+from ciphercost.host.relay import Relay
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import options
 from ciphercost.load.plaintext_guard import encrypted_first
@@ -88,8 +88,8 @@ def together(cell: CellSpec) -> int:
 def through_a_relay(agent: Agent, connection: Connection, lot: int = 1) -> tuple[Counts, int, int]:
     """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have."""
     few = math.ceil(FEW / lot) * lot
-    with Relay(*connection.address) as relay:
-        agent.connect(ARM, moved(connection, "127.0.0.1", relay.port))
+    with Relay.before(connection) as relay:
+        agent.connect(ARM, relay.moved(connection))
         began = time.monotonic()
         _operate(agent, few)
         each = (time.monotonic() - began) / few

@@ -14,6 +14,12 @@ CERTIFIED = 3
 """Column of `Engine.sessions` that is present only if the client certificate was verified."""
 
 
+NOT_RESUMED = (
+    "resumption is on, but the server reports that it resumes no session: its session tickets and its session cache are off, or it is too "
+    "old (MySQL issues tickets since 8.0.29)"
+)
+
+
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server reports about this very session."""
     rows = sessions(probe, arm, f"prove-{arm}")
@@ -25,6 +31,9 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
         return False, f"{detail}: {reason}"
     if passed and connection.early_data:
         passed, words = early_request(probe, arm, connection)
+        detail = f"{detail}; {words}"
+    if passed and connection.resumption and engine.resumed_witness:
+        passed, words = resumed_session(probe, arm, connection)
         detail = f"{detail}; {words}"
     if not (passed and connection.mutual):
         return passed, detail
@@ -55,6 +64,20 @@ def early_request(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool,
         False,
         f"the first request of a resumed connection did not come before its handshake was complete ({EARLY_LOGGED})",
     )
+
+
+def resumed_session(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool, str]:
+    """Whether the server reports that a second connection resumed the session of a first one."""
+    name, asks = f"resumed-{arm}", EncryptsConnections.of(probe.engine).resumed_witness
+    probe.agent.connect(name, connection | {"per_request": True})
+    try:
+        # The connection of the first question has the ticket for that of the second.
+        answers = [probe.agent.query(name, asks) for _ in range(2)]
+    finally:
+        probe.agent.disconnect(name)
+    if answers[-1] == [["t"]]:
+        return True, "the server reports: a second connection resumed the session of the first"
+    return False, NOT_RESUMED
 
 
 def sessions(probe: Probe, arm: Arm, name: str) -> list[list[str | None]]:

@@ -144,6 +144,8 @@ def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
         if arm == "encrypted":
             probe.pair.note(error)
         passed, detail, code = False, error.words, error.code
+        if probe.pair.connect[arm].socket:  # by which a refusal does not mean that the server demands encryption
+            code = f"socket {code}"
     if witness == "client" and arm == "encrypted" and not passed:
         probe.pair.note(AgentError(detail, code or "agent"))
     return probe.proof(arm, witness, passed, detail, code)

@@ -14,6 +14,7 @@ from ciphercost.report import disturbed
 from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
 
 LIMITING = (
+    "by-unix-socket",
     "paced",
     "link-overflowed",
     "server-closes",
