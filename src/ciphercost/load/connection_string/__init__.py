@@ -1,7 +1,8 @@
 """Connection strings as the clients of each server read them: what a string asks of encryption, and what its parameters mean.
 
-`libpq` reads PostgreSQL's, `mysql` those of MySQL and MariaDB, `firebird` Firebird's, `redis` those of Valkey and Redis, `jdbc`
-the hosts of JDBC URLs. Each has a table of parameters. A parameter is honoured, named as harmless, or refused with the reason: none is ever dropped silently.
+`libpq` reads PostgreSQL's, `mysql` those of MySQL and MariaDB, `firebird` Firebird's, `redis` those of Valkey and Redis,
+`memcached` memcached's, `jdbc` the hosts of JDBC URLs. Each has a table of parameters. A parameter is honoured, named as harmless, or
+refused with the reason: none is ever dropped silently.
 """
 
 from __future__ import annotations
