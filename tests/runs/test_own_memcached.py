@@ -105,7 +105,7 @@ def open_to_all(require_server: RequireServer, tmp_path: Path) -> Iterator[Own]:
         run_ownership.hand_over(tmp_path / "secrets")
     own = f"ssl_chain_cert={made.certificate},ssl_key={made.key}"
     listen = f"notls:127.0.0.1:{port},127.0.0.1:{tls_port}"
-    argv = [engine.program(installation), "-l", listen, "-U", "0", "-Z", "-o", own]
+    argv: list[str | Path] = [engine.program(installation), "-l", listen, "-U", "0", "-Z", "-o", own]
     process = subprocess.Popen([*argv, *(["-u", "root"] if os.geteuid() == 0 else [])], env=dict(os.environ))
     try:
         fields = Connection(driver="memcached", host="127.0.0.1", port=port, user="")

@@ -160,9 +160,9 @@ impl Connect {
             {
                 Err(Failure::bad_message("socket: only for mysql"))
             }
-            Connect::Mysql(_, asked) if asked.socket.is_some() && asked.tls != Tls::Off => {
-                Err(Failure::bad_message("socket: connections by a Unix socket are unencrypted here; leave out tls or socket"))
-            }
+            Connect::Mysql(_, asked) if asked.socket.is_some() && asked.tls != Tls::Off => Err(Failure::bad_message(
+                "socket: connections by a Unix socket are unencrypted here; leave out tls or socket",
+            )),
             Connect::Mysql(_, asked) | Connect::Resp(_, asked) | Connect::Memcached(_, asked) if asked.tls_at_once => {
                 Err(Failure::bad_message("tls_at_once: only for postgres; where TLS can begin at once, it always does"))
             }

@@ -2,7 +2,6 @@
 //! TCP_INFO does not exist for it, and it has no segments.
 
 use super::socket::{Kind, Mode, Socket, TIMEOUT_SECONDS};
-use super::traffic::Traffic;
 use crate::deadline;
 use crate::failure::{Failure, Result};
 use std::io;
@@ -76,7 +75,7 @@ impl Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::traffic;
+    use crate::transport::traffic::{self, Traffic};
     use std::io::{Read, Write};
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener};
