@@ -177,7 +177,17 @@ def test_a_store_lets_the_certificate_in_and_nobody_else(require_server: Require
             check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path, password)
             clear = f"valkey://localhost:{running.connection().port}"
             (tmp_path / "own.txt").write_text("PING\n")
-            named: list[str | Path] = ["valkey:tls", "--url", clear, "--url", url, "--ca", place / "ca.pem", "--sql", "own.txt"]
+            named: list[str | Path] = [
+                "valkey:tls",
+                "--url",
+                clear,
+                "--url",
+                url,
+                "--ca",
+                place / "ca.pem",
+                "--sql",
+                "own.txt",
+            ]
             check_run(named, tmp_path, password)
         finally:
             running.stop()

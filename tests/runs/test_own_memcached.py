@@ -191,7 +191,7 @@ def test_a_server_without_logins_gets_no_password_to_keep(open_to_all: Own, tmp_
     argv = ("run", "memcached:tls", *open_to_all.urls(), *open_to_all.ca, "--sql", "own.txt", *SHORT)
     done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert open_to_all.ask("GET login") == []
+    assert open_to_all.ask("GET login") == [[None]]
     assert open_to_all.state() == before
 
 

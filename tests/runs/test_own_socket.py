@@ -165,7 +165,7 @@ def test_prove_has_the_socket_as_its_control(own: Own, tmp_path: Path) -> None:
     assert "The server accepted an unencrypted one too" not in said
     local = ciphercost("prove", own.url(), "--ca", str(own.ca), cwd=tmp_path)
     assert (local.returncode, "NOT ENCRYPTED" in local.stdout) == (1, True)
-    assert f"{own.name}://me@127.0.0.1:{own.server.connection().port}/shop?socket={own.socket}" in words(local.stdout)
+    assert f"write 127.0.0.1:{own.server.connection().port} for the host and keep the socket" in words(local.stdout)
 
 
 @pytest.mark.parametrize(("user", "account"), [("other", "'other'@'localhost'"), ("remote", "'remote'@'localhost'")])

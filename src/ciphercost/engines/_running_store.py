@@ -36,9 +36,9 @@ IN_CLEAR = (
 NO_PASSWORD = Secret("")
 
 
-def strings_of(url: str) -> ModuleType:
-    """The module that reads URLs of this kind: `redis` or `memcached`. Pure."""
-    return memcached if url.lower().startswith(memcached.CLEAR) else redis
+def strings_of(engine: str) -> ModuleType:
+    """The module that reads URLs of this engine: `redis` or `memcached`. Pure."""
+    return memcached if engine == memcached.CLEAR else redis
 
 
 class Pair(NamedTuple):
@@ -55,10 +55,10 @@ class Pair(NamedTuple):
         return found
 
 
-def pair(url: str) -> Pair:
-    """Read one or two URLs, separated by a space. Raises UsageError."""
+def pair(engine: str, url: str) -> Pair:
+    """Read one or two URLs of this engine, separated by a space. Raises UsageError."""
     found: dict[bool, ConnectionString] = {}
-    strings = strings_of(url)
+    strings = strings_of(engine)
     for each in url.split():
         tls = strings.encrypts(each)
         asked = strings.read(each)
@@ -78,10 +78,10 @@ def pair(url: str) -> Pair:
     return both
 
 
-def _other(url: str) -> str:
+def _other(engine: str, url: str) -> str:
     """The URL that goes with one of the two. Pure."""
     scheme = url.partition("://")[0].lower()
-    return f"{scheme.removesuffix('s') if strings_of(url).encrypts(url) else f'{scheme}s'}://HOST:PORT"
+    return f"{scheme.removesuffix('s') if strings_of(engine).encrypts(url) else f'{scheme}s'}://HOST:PORT"
 
 
 class RunningStore(_network.RunningServer):
@@ -93,7 +93,7 @@ class RunningStore(_network.RunningServer):
 
     def __init__(self, engine: str, url: str, programs: tuple[str, ...]) -> None:
         self._engine = engine
-        self._both = pair(url)
+        self._both = pair(engine, url)
         super().__init__(self._both.plain or self._both.either, programs)
         self.asked = self._both.either
         self.ca = self.asked.ca
@@ -112,7 +112,7 @@ class RunningStore(_network.RunningServer):
             if listener(address, place.port, programs) != self.pid:
                 self.pid, self.library, self.standing = 0, "", None
         if self._both.plain is None:
-            self.no_plain_arm = NO_CLEAR.format(other=_other(url), url=url)
+            self.no_plain_arm = NO_CLEAR.format(other=_other(engine, url), url=url)
         elif self.connection().password is not None and not is_loopback(self.address):
             self.no_plain_arm = IN_CLEAR
 
@@ -181,15 +181,17 @@ class TakesStoreUrl(TakesUrl):
     refuses_anonymous = "invalid username-password pair"
 
     def connection_string(self, url: str) -> ConnectionString | None:
-        both = pair(url)
+        both = pair(self.name, url)
         notes = tuple(dict.fromkeys(note for each in both if each for note in each.notes))
         return msgspec.structs.replace(both.either, urls=(url,), notes=notes)
 
     def check_pair(self, url: str) -> None:
-        if None in pair(url):
-            given = [f"--url {each}" for each in sorted((url, _other(url)), key=strings_of(url).encrypts)]
+        if None in pair(self.name, url):
+            given = [
+                f"--url {each}" for each in sorted((url, _other(self.name, url)), key=strings_of(self.name).encrypts)
+            ]
             raise UsageError(
-                f"--url {_other(url)} is missing: plain and TLS are two ports of this server, and a run compares both, so give both: "
+                f"--url {_other(self.name, url)} is missing: plain and TLS are two ports of this server, and a run compares both, so give both: "
                 f"{' '.join(given)}; `ciphercost prove` needs one"
             )
 
@@ -201,7 +203,7 @@ class TakesStoreUrl(TakesUrl):
     def hint(self, code: str, text: str = "") -> str:
         if code == "NOPERM":
             return "The user lacks the right to one of these commands or keys: see `ciphercost list grants`"
-        if self.refuses_anonymous in text or code in ("WRONGPASS", "NOAUTH"):
+        if self.refuses_anonymous in text or code in ("WRONGPASS", "NOAUTH") or "authentication failure" in text:
             if not strings_of(self.name).password_found(self.name):
                 return f"No password was found: {self.give_password}, or type it on a terminal"
             return f"Does --url name the user, and does {self.password_from} hold the password?"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
+from pathlib import Path
 from typing import NamedTuple
+
+from ciphercost.model.errors import RunError
 
 
 class Peer(NamedTuple):
@@ -35,4 +38,17 @@ def connected(path: str, seconds: float) -> socket.socket:
     except OSError:
         made.close()
         raise
+    return made
+
+
+def listening(file: Path) -> socket.socket:
+    """A socket of this name that listens, for processes of this user. Raises RunError if the path is too long for one."""
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.bind(str(file))
+    except OSError as error:
+        made.close()
+        raise RunError(f"no Unix socket can be made at {file}: {error.strerror or error}") from None
+    file.chmod(0o600)
+    made.listen()
     return made

@@ -11,9 +11,10 @@ import re
 import secrets
 import socket
 import threading
+from pathlib import Path
 from typing import Self
 
-from ciphercost.host.local_socket import connected, local_address, peer_of
+from ciphercost.host import local_socket
 from ciphercost.host.ports import is_loopback
 from ciphercost.model.connection import Changes, Connection
 
@@ -38,14 +39,16 @@ def moved(connection: Connection, host: str, port: int) -> Connection:
 class Relay:
     """Listens on 127.0.0.1 (or `listen`) and forwards each connection to `host:port`.
 
-    With `path`, it forwards to that Unix-domain socket, and listens on one of its own, with an abstract name, which leaves no file. It
-    serves processes of this user alone, because the server takes them for this one.
+    With `path`, it forwards to that Unix-domain socket, and listens on one of its own in `directory`. It serves processes of this user
+    alone, because the server takes them for this one.
 
     `to_server` and `to_client` hold the recorded bytes of all connections in order of arrival; `sent` and `received`
     count all bytes. `turns`: how often the client sent after the server had.
     """
 
-    def __init__(self, host: str, port: int, *, listen: str = "127.0.0.1", path: str = "") -> None:
+    def __init__(
+        self, host: str, port: int, *, listen: str = "127.0.0.1", path: str = "", directory: Path | None = None
+    ) -> None:
         self._target = (host, port)
         self._path = path
         self.sent = self.received = self.turns = 0
@@ -55,12 +58,10 @@ class Relay:
         self.to_client = bytearray()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self.name = f"@ciphercost-relay-{secrets.token_hex(16)}" if path else ""
+        self.file = directory / f"relay-{secrets.token_hex(4)}" if path and directory else None
         self.port = 0
-        if path:
-            self._listener = socket.socket(socket.AF_UNIX)
-            self._listener.bind(local_address(self.name))
-            self._listener.listen()
+        if self.file:
+            self._listener = local_socket.listening(self.file)
         else:
             self._listener = socket.create_server((listen, 0))
             self.port = self._listener.getsockname()[1]
@@ -74,19 +75,21 @@ class Relay:
         self.close()
 
     @classmethod
-    def before(cls, connection: Connection) -> Self:
-        """A relay before the server of this connection."""
-        return cls(*connection.address, path=connection.socket or "")
+    def before(cls, connection: Connection, directory: Path | None) -> Self:
+        """A relay before the server of this connection. `directory`: for a socket of its own. Raises RunError if its path is too long."""
+        return cls(*connection.address, path=connection.socket or "", directory=directory)
 
     def moved(self, connection: Connection) -> Connection:
         """The connection through this relay."""
-        return connection | {"socket": self.name} if self._path else moved(connection, "127.0.0.1", self.port)
+        return connection | {"socket": str(self.file)} if self.file else moved(connection, "127.0.0.1", self.port)
 
     def close(self) -> None:
         """Close every connection and every file kept open."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        if self.file:
+            self.file.unlink(missing_ok=True)
         self._accepting.join(timeout=5)
         with self._lock:
             sockets, self._sockets = self._sockets, []
@@ -119,11 +122,11 @@ class Relay:
 
     def _connected(self, client: socket.socket) -> socket.socket:
         """A connection to the server for this client. Raises OSError, also for a client of another user."""
-        if not self._path:
+        if not self.file:
             return socket.create_connection(self._target, timeout=10)
-        if peer_of(client).user != os.getuid():
+        if local_socket.peer_of(client).user != os.getuid():
             raise PermissionError
-        return connected(self._path, 10)
+        return local_socket.connected(self._path, 10)
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
         with contextlib.suppress(OSError):

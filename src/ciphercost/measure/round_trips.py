@@ -63,7 +63,7 @@ def measure(bench: PreparedCell, pair: ServerPair, agent: Agent) -> tuple[dict[s
     traffic: dict[str, Counts] = {}
     for arm in encrypted_first(pair.connect):
         connection = pair.connect[arm].alone
-        traffic[arm], few, operations = through_a_relay(agent, connection, together(bench.cell))
+        traffic[arm], few, operations = through_a_relay(agent, connection, together(bench.cell), pair.directory)
         if bench.cell.url or bench.engine.driver not in LOGS:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
@@ -85,10 +85,14 @@ def together(cell: CellSpec) -> int:
     return batch if commit == options.END else math.lcm(batch, int(commit))
 
 
-def through_a_relay(agent: Agent, connection: Connection, lot: int = 1) -> tuple[Counts, int, int]:
-    """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have."""
+def through_a_relay(
+    agent: Agent, connection: Connection, lot: int = 1, directory: Path | None = None
+) -> tuple[Counts, int, int]:
+    """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have. `directory`: as
+    `Relay.before` has it.
+    """
     few = math.ceil(FEW / lot) * lot
-    with Relay.before(connection) as relay:
+    with Relay.before(connection, directory) as relay:
         agent.connect(ARM, relay.moved(connection))
         began = time.monotonic()
         _operate(agent, few)

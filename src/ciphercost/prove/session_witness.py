@@ -15,8 +15,8 @@ CERTIFIED = 3
 
 
 NOT_RESUMED = (
-    "resumption is on, but the server reports that it resumes no session: its session tickets and its session cache are off, or it is too "
-    "old (MySQL issues tickets since 8.0.29)"
+    "resumption is on, but a second connection resumed no session: the server's session tickets are off, or it is too old (MySQL issues "
+    "them since 8.0.29)"
 )
 
 
@@ -32,7 +32,7 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     if passed and connection.early_data:
         passed, words = early_request(probe, arm, connection)
         detail = f"{detail}; {words}"
-    if passed and connection.resumption and engine.resumed_witness:
+    if passed and connection.resumption and probe.engine.language == "sql":
         passed, words = resumed_session(probe, arm, connection)
         detail = f"{detail}; {words}"
     if not (passed and connection.mutual):
@@ -67,17 +67,19 @@ def early_request(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool,
 
 
 def resumed_session(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool, str]:
-    """Whether the server reports that a second connection resumed the session of a first one."""
+    """Whether a second connection resumes the session of a first one, by the client and by the server, if it reports that."""
     name, asks = f"resumed-{arm}", EncryptsConnections.of(probe.engine).resumed_witness
-    probe.agent.connect(name, connection | {"per_request": True})
+    answer = probe.agent.connect(name, connection | {"connections": 2})
     try:
-        # The connection of the first question has the ticket for that of the second.
-        answers = [probe.agent.query(name, asks) for _ in range(2)]
+        rows = probe.agent.query(name, asks, everywhere=True) if asks else []
     finally:
         probe.agent.disconnect(name)
-    if answers[-1] == [["t"]]:
-        return True, "the server reports: a second connection resumed the session of the first"
-    return False, NOT_RESUMED
+    if answer.resumed != 1 or (asks and sorted(map(str, rows)) != ["['f']", "['t']"]):
+        return False, NOT_RESUMED
+    return (
+        True,
+        f"a second connection resumed the session of the first, by the {'server and the ' if asks else ''}client",
+    )
 
 
 def sessions(probe: Probe, arm: Arm, name: str) -> list[list[str | None]]:

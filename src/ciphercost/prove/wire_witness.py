@@ -28,7 +28,7 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     if connection.http == "3":
         with DatagramRelay(*connection.address) as taken:
             return _by_datagrams(probe, arm, moved(connection, "127.0.0.1", taken.port), taken)
-    with Relay.before(connection) as relay:
+    with Relay.before(connection, pair.directory) as relay:
         passed, detail = _on_each_part(probe, arm, relay.moved(connection), (relay,), pair.legs(arm))
         if connection.socket:
             return passed, f"by the Unix socket: {detail}"

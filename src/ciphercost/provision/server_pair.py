@@ -29,6 +29,8 @@ class ServerPair(msgspec.Struct):
     """
     servers: list[Server]
     canary: str
+    directory: Path | None = None
+    """Of the cell, in the run's scratch: for a relay's Unix-domain socket."""
     rest: AtRestContext | None = None
     """Set for a mechanism at rest."""
     sealing: columns.Secrets | None = None

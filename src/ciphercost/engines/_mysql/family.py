@@ -160,11 +160,6 @@ def io_counters_sql(status: str, binary_log: str) -> str:
     )
 
 
-def resumed_sql(table: str) -> str:
-    """SQL of `resumed_witness`. `table`: of the session's status variables."""
-    return f"SELECT IF(VARIABLE_VALUE = '1', 't', 'f') FROM {table} WHERE UPPER(VARIABLE_NAME) = 'SSL_SESSIONS_REUSED'"
-
-
 def answers(address: str, port: int) -> bool:
     """Whether a server there sends its greeting. Raises RunError if it refuses our connections for good."""
     reported = greeting(address, port)

@@ -185,8 +185,8 @@ def read(url: str, engine: str) -> ConnectionString:
         if engine == "mysql"
         else "write ssl-verify-server-cert=1 and ssl-ca=FILE",
         plain_socket=places[0].socket or (written.text if written else ""),
-        instead_of_socket=f"To examine the server's TLS, with the socket as the unencrypted control, name its host by an address: "
-        f"{engine}://{f'{parts.user}@' if parts.user else ''}127.0.0.1:{places[0].port}/{parts.path}?socket={places[0].socket}"
+        instead_of_socket=f"To examine the server's TLS, with the socket as the unencrypted control, write 127.0.0.1:{places[0].port} for "
+        "the host and keep the socket"
         if places[0].socket
         else "",
     )
