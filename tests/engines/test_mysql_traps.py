@@ -100,7 +100,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(
         password = reveal(server.connection().password)
         home.client(server, f"CREATE USER {USER}@localhost IDENTIFIED BY '{password}'", *home.clear())
         through = ["-hlocalhost", f"-P{relay.port}", f"--socket={server.directory / 'data' / 's'}", "--database="]
-        done = home.client(server, f"SELECT '{CANARY}'", *through)
+        done = home.client(server, f"SELECT '{CANARY}'", *through, *home.clear())
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
     assert CANARY in done.stdout, done.stderr  # despite the port in the options, the client uses the socket
     assert (sent, received) == (b"", b"")
