@@ -15,6 +15,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.connection import Connected, Connection
+from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
@@ -122,7 +123,7 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.warnings += [Warning_(shown.CODE, text) for text in shown.not_shown(bench.planned)]
     if bench.cell.url:
         if words := connection_strings.by_socket(bench.cell, connection_strings.of(bench.cell, bench.engine)):
-            facts.warnings.append(Warning_("by-unix-socket", words))
+            facts.warnings.append(Warning_(BY_SOCKET, words))
         facts.warnings += [
             Warning_(
                 "not-restarted", "each session only opens new connections: ciphercost can't restart your own server"

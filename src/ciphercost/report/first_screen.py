@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.estimate import plausible, unit_prediction
+from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import added_sentences, added_text, cell_text, unit_cost_text, verdict_text
 
 LIMITING = (
-    "by-unix-socket",
+    BY_SOCKET,
     "paced",
     "link-overflowed",
     "server-closes",
