@@ -140,6 +140,18 @@ def test_connections_and_tables_of_our_own_go_by_the_socket_too(own: Own, tmp_pa
     assert (cleaned.returncode, "Nothing of ciphercost's" in cleaned.stdout) == (0, True), cleaned.stderr
 
 
+def test_resumption_on_a_users_own_server_is_proven_before_it_is_measured(own: Own, tmp_path: Path) -> None:
+    url = own.url("other", "127.0.0.1").partition("?")[0].removesuffix("shop")
+    argv = own.argv("--workload", "connect", "--set", "resumption=on", "--json", "out.json", url=url)
+    done = measured(*argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    by = "server and the client" if own.name == "mysql" else "client"
+    (proof,) = (each for each in cell["proofs"] if (each["arm"], each["witness"]) == ("encrypted", "server"))
+    assert f"a second connection resumed the session of the first, by the {by}" in proof["detail"]
+    assert {each["code"] for each in cell["warnings"]}.isdisjoint({"not-resumed", "by-unix-socket"})
+
+
 def test_a_client_certificate_is_for_tcp_alone(own: Own, tmp_path: Path) -> None:
     """An account with REQUIRE X509 can't log in unencrypted; that of the same name at localhost can, by the socket."""
     cert = own.clients.client("certified")["pem"]
