@@ -100,7 +100,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(
         password = reveal(server.connection().password)
         home.client(server, f"CREATE USER {USER}@localhost IDENTIFIED BY '{password}'", *home.clear())
         through = ["-hlocalhost", f"-P{relay.port}", f"--socket={server.directory / 'data' / 's'}", "--database="]
-        done = home.client(server, f"SELECT '{CANARY}'", *through)
+        done = home.client(server, f"SELECT '{CANARY}'", *through, *home.clear())
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
     assert CANARY in done.stdout, done.stderr  # despite the port in the options, the client uses the socket
     assert (sent, received) == (b"", b"")
@@ -269,6 +269,31 @@ def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
             assert done.resumed == 0
         else:
             assert done.resumed == done.connects == 20
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_a_second_connection_resumes_the_session_of_the_first_by_client_and_server(
+    home: ServerCopies, with_tls: Server, version: str
+) -> None:
+    asked = {"version": version, "certificate": "ecdsa-p256"}
+    proofs = {(each.arm, each.witness): each for each in hear(home, with_tls, resumption="on", **asked)}
+    proof = proofs["encrypted", "server"]
+    assert proof.passed, proof.detail
+    by = "server and the client" if home.engine.name == "mysql" else "client"
+    assert f"a second connection resumed the session of the first, by the {by}" in proof.detail
+    assert "resumed" not in proofs["plain", "server"].detail
+    assert "resumed" not in " ".join(each.detail for each in hear(home, with_tls, **asked))
+
+
+def test_a_server_that_resumes_nothing_is_not_proven_where_resumption_is_on(
+    home: ServerCopies, with_tls: Server
+) -> None:
+    only(home, "mysql")  # MariaDB has no setting for it
+    with home.altered(with_tls, {"ssl-session-cache-mode": "OFF"}, certificate="ecdsa-p256") as server:
+        proofs = hear(home, server, certificate="ecdsa-p256", resumption="on")
+    reason = witnesses.unproven(proofs, TLS)
+    assert reason.startswith("server witness, encrypted arm: ")
+    assert "a second connection resumed no session: the server's session tickets are off" in reason
 
 
 # ── a server that enforces encryption ─────────────────────────────────────────────────────────────────────────────────

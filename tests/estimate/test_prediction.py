@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.estimate import model_error, parts, prediction, unit_costs
+from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import Load, Prediction
-from ciphercost.model.result import Cell, Part, Result
+from ciphercost.model.result import Cell, Part, Result, Warning_
 from ciphercost.report import prediction_text
 from test_parts import cell, cells
 from test_unit_costs import cell as unit_cell
@@ -57,6 +58,12 @@ def test_a_prediction_is_what_the_parts_add_whatever_an_operation_itself_costs(
     assert found.ratio.value == pytest.approx(1 + truth / cpu, rel=1e-3)
     assert found.busy == pytest.approx(rate * cpu / 1e6)
     assert found.added_cores.value == pytest.approx(rate * truth / 1e6, rel=1e-3)
+
+
+def test_a_run_from_a_unix_socket_to_tls_says_that_it_holds_the_cost_of_tcp_too() -> None:
+    warned = [msgspec.structs.replace(each, warnings=[Warning_(BY_SOCKET, "…")]) for each in exact().cells]
+    assert "so this holds the cost of TCP too" in " ".join(one(result(warned)).notes)
+    assert "TCP" not in " ".join(one(exact()).notes)
 
 
 def test_utilisation_is_that_of_all_cores() -> None:

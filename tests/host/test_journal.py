@@ -98,6 +98,8 @@ def test_a_note_names_the_whole_command_that_encrypts_as_the_run_did(own_scratch
     assert note.command == "ciphercost clean --url postgresql://me@db.example:5432/app --ca '/my cas/ca.pem'"
     journal.keep(own_scratch, note)
     assert f"Run: {note.command} (if" in leftovers.sweep()[0]
+    local = structs.replace(NOTE, engine="mysql", host="127.0.0.1", port=3306, database="", socket="/run/my sql/s")
+    assert local.url == "mysql://me@127.0.0.1:3306/?socket=/run/my%20sql/s"
     asked = structs.replace(note, ca="", query="sslmode=require")
     assert asked.command == "ciphercost clean --url 'postgresql://me@db.example:5432/app?sslmode=require'"
     journal.drop(own_scratch, note)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ciphercost.host import local_socket
 from ciphercost.host.relay import Relay, tls_records
+from ciphercost.model.connection import Connection
+from ciphercost.model.errors import RunError
 from ciphercost.prove.session_witness import judge_sessions
 from ciphercost.prove.wire_witness import judge_wire
 
@@ -38,6 +44,36 @@ def test_bytes_are_forwarded_and_recorded_in_both_directions() -> None:
 
 RECORD = b"\x17\x03\x03\x00\x04abcd"
 HELLO = b"\x16\x03\x01\x00\x02\x01i"
+
+
+def test_a_relay_before_a_unix_socket_records_what_passes_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "server"
+    with local_socket.listening(path) as server:
+
+        def answer() -> None:
+            taken, _ = server.accept()
+            with taken:
+                taken.sendall(taken.recv(100).upper())
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        asked = Connection(driver="mysql", host="db.example", port=3306, user="me", socket=str(path), tls="off")
+        with Relay.before(asked, tmp_path) as relay:
+            through = relay.moved(asked)
+            assert (through.address, through.relayed) == (asked.address, False), "the server is on this machine"
+            assert through.socket not in (None, str(path))
+            with local_socket.connected(str(through.socket), 5) as client:
+                client.sendall(b"hello")
+                assert client.recv(100) == b"HELLO"
+                assert local_socket.peer_of(client) == (os.getpid(), os.getuid())
+            thread.join(10)
+        assert (bytes(relay.to_server), bytes(relay.to_client)) == (b"hello", b"HELLO")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no Unix socket can be made at"):
+        local_socket.listening(tmp_path / ("x" * 108))
 
 
 def test_tls_records_are_counted_behind_a_protocol_that_begins_unencrypted() -> None:

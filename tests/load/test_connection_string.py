@@ -256,6 +256,46 @@ def test_option_files_decide_as_they_do_for_the_clients(home: Path) -> None:
         file.unlink()
 
 
+@pytest.mark.parametrize(
+    ("url", "place", "local"),
+    [
+        ("mysql:///d?socket=/run/s", Place("127.0.0.1", 3306, socket="/run/s"), True),
+        ("mysql://me@localhost:3307/d?socket=/run/s", Place("localhost", 3307, socket="/run/s"), True),
+        ("mysql://me@localhost/d?socket=/run/s&protocol=tcp", Place("localhost", 3306), False),
+        ("mysql://me@127.0.0.1/d?socket=/run/s", Place("127.0.0.1", 3306), False),
+        ("mysql://me@db.example:1/d?socket=/run/s", Place("db.example", 1), False),
+    ],
+)
+def test_a_socket_is_for_what_is_unencrypted_and_the_host_for_the_rest(url: str, place: Place, local: bool) -> None:
+    asked = mysql.read(url, "mysql")
+    assert (asked.places, asked.plain_socket, bool(asked.local)) == ((place,), "/run/s", local)
+    asked.needs_network()  # a run has both
+    (again,) = asked.urls
+    assert mysql.read(again, "mysql").places == asked.places
+    assert local == ("localhost only" not in " ".join(asked.notes))
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("mysql://a,b/d?socket=/run/s", "name one host"),
+        ("mysql:///d?socket=run/s", "write the whole path"),
+        ("mysql:///d?socket=", "write the whole path"),
+        ("mysql://h/d?socket=/run/s&protocol=socket", "goes with localhost and socket=FILE only"),
+    ],
+)
+def test_a_socket_that_can_not_be_meant_is_refused(url: str, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        mysql.read(url, "mysql")
+
+
+def test_postgresql_has_no_tls_over_a_socket_so_a_run_refuses_it_and_says_what_to_write() -> None:
+    asked = libpq.read("postgresql://me@/shop?host=/run/postgresql&port=5433")
+    with pytest.raises(UsageError, match="PostgreSQL has no TLS there") as refused:
+        asked.needs_network()
+    assert "name a host: postgresql://me@127.0.0.1:5433/shop" in str(refused.value)
+
+
 def test_a_name_that_means_a_socket_to_mysqls_own_clients_is_said() -> None:
     (note,) = mysql.read("mysql://localhost/d", "mysql").notes
     assert "MySQL's own clients then use a Unix-domain socket" in note
@@ -284,6 +324,7 @@ def test_a_name_that_means_a_socket_to_mysqls_own_clients_is_said() -> None:
         ("jdbc:postgresql:/", ["jdbc:postgresql://localhost:5432/"]),
         ("jdbc:postgresql:///shop", ["jdbc:postgresql://localhost:5432/shop"]),
         ("jdbc:firebirdsql://h:1//d.fdb", ["jdbc:firebirdsql://h:1//d.fdb"]),
+        ("jdbc:postgresql://h/d?socketFactory=com.example.Proxy", ["jdbc:postgresql://h/d?socketFactory=com.example.Proxy"]),
         ("jdbc:firebirdsql:h/1:/d.fdb?x=y", ["jdbc:firebirdsql://h:1//d.fdb?x=y"]),
     ],
 )  # fmt: skip
@@ -300,6 +341,12 @@ def test_every_form_of_a_jdbc_url_becomes_a_url_for_each_host(url: str, made: li
         ("jdbc:mysql://address=(port=1)/d", "form that is not supported"),
         ("jdbc:mysql://address=(host=h)(port=many)/d", "is not a number"),
         ("jdbc:mariadb://address=(host=h)(localSocket=/x)/d", "Unix-domain socket"),
+        ("jdbc:mariadb://localhost/d?user=me&localSocket=/run/s", "remove localSocket, and name a host"),
+        ("jdbc:mysql://h/d?socketFactory=org.newsclub.net.mysql.AFUNIXDatabaseSocketFactory", "remove socketFactory"),
+        (
+            "jdbc:postgresql://h/d?socketFactory=org.newsclub.net.unix.AFUNIXSocketFactory$FactoryArg",
+            "remove socketFactory",
+        ),
         ("jdbc:mysql://address=(protocol=pipe)(host=h)/d", "a local connection"),
         ("jdbc:h2:tcp://h/d", "H2"),
         ("jdbc:firebirdsql:embedded:/d.fdb", "in this process"),

@@ -43,6 +43,7 @@ def with_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (spec(CellSpec("sqlite", "sqlcipher"), cluster="auto"), "sqlite runs inside the agent"),
         (spec(CellSpec("postgresql", "tls", regime="one-core"), cluster="auto"), "--regime one-core"),
         (spec(CellSpec("postgresql", "tls", delay="10ms"), cluster="auto"), "the delay of --delay"),
+        (spec(CellSpec("mysql", "tls", url="mysql://me@h/?socket=/run/s"), cluster="auto"), "the Unix socket of --url"),
         (spec(CellSpec("postgresql", "tls", mtu=1500), cluster="auto"), "the link of --bandwidth, --mtu and --loss"),
     ],
     ids=lambda value: value[:40].replace(" ", "-") if isinstance(value, str) else "",

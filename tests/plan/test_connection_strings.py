@@ -55,7 +55,14 @@ def test_a_run_verifies_what_the_string_verifies(engine: str, query: str, verify
         (cell("sslrootcert=none.pem"), "none.pem: no such file"),
         (cell("sslcrl=list.pem&sslmode=verify-full"), "name the authority's certificate too"),
         (cell("host=a,b"), "names 2 servers"),
-        (cell("host=/run/postgresql"), "an unencrypted local connection that no network sees"),
+        (
+            cell("host=/run/postgresql"),
+            "PostgreSQL has no TLS there, so a run would have no encrypted arm; name a host: postgresql://",
+        ),
+        (cell("socket=/run/s", "mysql", client="jdbc"), "JDBC drivers connect by TCP; remove socket, or --client jdbc"),
+        (cell("socket=/run/s", "mysql", delay="10ms"), "--delay 10ms changes a network"),
+        (cell("socket=/run/s", "mariadb", mtu=1500), "--mtu 1500 changes a network"),
+        (cell("socket=s", "mariadb"), "write the whole path of the server's Unix socket"),
         (cell("sslcert=a.pem"), "sslcert a.pem: no such file"),
         (cell("wire_crypt=Maybe", "firebird", mechanism="wire-crypt"), "known: Disabled, Enabled, Required"),
     ],
@@ -76,6 +83,14 @@ def test_a_run_says_what_it_makes_of_the_rest() -> None:
     ]
     assert "no effect on a run, whose one arm is unencrypted" in lines[-1]
     assert connection_strings.remarks(cell(""), engines.get("postgresql")) == []
+
+
+def test_a_run_says_what_goes_by_a_unix_socket() -> None:
+    mysql = engines.get("mysql")
+    (_, line) = connection_strings.remarks(cell("socket=/run/s", "mysql"), mysql)
+    assert line.startswith("the plain arm connects by the server's Unix socket, the encrypted arm by TCP with TLS: ")
+    (_, line) = connection_strings.remarks(cell("socket=/run/s", "mysql", mechanism="none"), mysql)
+    assert line == "both arms connect by the server's Unix socket"
 
 
 def test_two_authorities_are_one_too_many(tmp_path: Path) -> None:

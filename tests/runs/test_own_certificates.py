@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import short
 import warm
 from ciphercost import engines, mechanisms
 from ciphercost.engines import StartRequest
@@ -19,6 +20,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.secret import reveal
 from client_certs import ClientAuthority, Own
 from conftest import RequireServer
+from test_real import SHORT, result_of
 from userservers import UserServer, user_server
 from web_servers import site
 
@@ -148,6 +150,8 @@ def test_a_web_server_lets_the_certificate_in_and_nobody_else(require_server: Re
         place = made.secrets / "tls-ecdsa-p256-mutual"
         url = f"https://localhost:{running.other_ports['tls']['port']}/1KB"
         check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path)
+        clear = f"http://localhost:{running.connection().port}/1KB"
+        check_run(["url:tls", "--url", clear, "--url", url, "--ca", place / "ca.pem"], tmp_path)
         stranger = ClientAuthority(tmp_path / "others").client("me")["pem"]
         refused = warm.run(["prove", url, "--ca", place / "ca.pem", *stranger.options])
         assert refused.returncode == 1
@@ -171,8 +175,42 @@ def test_a_store_lets_the_certificate_in_and_nobody_else(require_server: Require
             url = f"valkeys://localhost:{running.other_ports['tls']['port']}"
             password = {"VALKEYCLI_AUTH": reveal(running.connection().password)}
             check(["prove", url, "--ca", place / "ca.pem"], place, tmp_path, password)
+            clear = f"valkey://localhost:{running.connection().port}"
+            (tmp_path / "own.txt").write_text("PING\n")
+            named: list[str | Path] = [
+                "valkey:tls",
+                "--url",
+                clear,
+                "--url",
+                url,
+                "--ca",
+                place / "ca.pem",
+                "--sql",
+                "own.txt",
+            ]
+            check_run(named, tmp_path, password)
         finally:
             running.stop()
+
+
+def check_run(argv: list[str | Path], directory: Path, more: Mapping[str, str] | None = None) -> None:
+    """`run` measures with the certificate and key that `check` has put into `directory`, on a server that serves both arms by two
+    ports, and says without them what the server wants.
+    """
+    environment = {**os.environ, **(more or {})}
+    command = ["run", *argv, *SHORT]
+    named = ("--cert", directory / "me.pem", "--key", directory / "me.key", "--json", "out.json")
+    done = short.run([*command, *named], cwd=directory, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(directory)["cells"]
+    assert cell["status"] == "ok"
+    assert cell["arms"]["encrypted"]["errors"] == 0
+    assert "client_certificate" in cell["encryption"]
+    refused = short.run(command, cwd=directory, env=environment)
+    assert refused.returncode == 1
+    assert "asks for a client certificate: give yours with --cert FILE and --key FILE" in " ".join(
+        (refused.stderr + refused.stdout).split()
+    )
 
 
 def check(argv: list[str | Path], place: Path, directory: Path, more: Mapping[str, str] | None = None) -> None:

@@ -114,7 +114,8 @@ REFUSALS: list[tuple[tuple[str, ...], str]] = [
     (("prove", "{clear}", "http://127.0.0.1/"), "must begin with redis://"),
     (("prove", "{name}s://me:word@h"), "--url holds a password"),
     (("prove", "{encrypted}?sslmode=require"), "unknown parameter 'sslmode'"),
-    (("run", "memcached:tls", "--url", "memcached://h"), "leave --url out"),
+    (("run", "memcached:tls", "--url", "{clear}", "--workload", "connect"), "must begin with memcached://"),
+    (("run", "{target}", "--url", "memcached://h", "--workload", "connect"), "must begin with redis://"),
 ]
 
 

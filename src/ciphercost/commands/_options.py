@@ -360,8 +360,9 @@ MEASURE = (
             multiple=True,
             metavar="URL",
             help="Measure a server you already run: mysql://user@host:port/db. For a web server give it twice: http://… "
-            "and https://…; so for Valkey and Redis: redis://… and rediss://…. Leave the password out: ciphercost reads "
-            "PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, REDISCLI_AUTH, ~/.pgpass or ~/.my.cnf, or asks for it. `ciphercost list grants` "
+            "and https://…; so for Valkey, Redis and memcached: redis://… and rediss://…. socket=FILE in MySQL's: the plain arm by its Unix "
+            "socket. Leave the password out: ciphercost reads "
+            "PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, REDISCLI_AUTH, MEMCACHED_PASSWORD, ~/.pgpass or ~/.my.cnf, or asks for it. `ciphercost list grants` "
             "prints the rights that the user needs.",
         ),
         HEADER_OPTION,

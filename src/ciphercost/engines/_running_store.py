@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
+from types import ModuleType
 from typing import NamedTuple
 
 import msgspec
 
 from ciphercost.engines import _network
 from ciphercost.engines.capabilities.url import TakesUrl
+from ciphercost.host.deadlines import receive
 from ciphercost.host.ports import address_of, is_loopback, listener
-from ciphercost.load.connection_string import ConnectionString, redis
+from ciphercost.load.connection_string import ConnectionString, memcached, redis
 from ciphercost.load.passwords import with_password
 from ciphercost.model.connection import Changes, Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret
 
+SECONDS = 5.0
+REFUSED = b"CLIENT_ERROR"
+"""How memcached's answer begins to a command before the login that it wants."""
 NO_CLEAR = (
     "Plain and TLS are two ports of this server, and only the one with TLS was named: so there is no unencrypted control. To check "
     "that one too, name both: ciphercost prove {other} {url}"
@@ -27,6 +34,11 @@ IN_CLEAR = (
 
 
 NO_PASSWORD = Secret("")
+
+
+def strings_of(engine: str) -> ModuleType:
+    """The module that reads URLs of this engine: `redis` or `memcached`. Pure."""
+    return memcached if engine == memcached.CLEAR else redis
 
 
 class Pair(NamedTuple):
@@ -43,15 +55,17 @@ class Pair(NamedTuple):
         return found
 
 
-def pair(url: str) -> Pair:
-    """Read one or two URLs, separated by a space. Raises UsageError."""
+def pair(engine: str, url: str) -> Pair:
+    """Read one or two URLs of this engine, separated by a space. Raises UsageError."""
     found: dict[bool, ConnectionString] = {}
+    strings = strings_of(engine)
     for each in url.split():
-        tls = redis.encrypts(each)
-        asked = redis.read(each)
+        tls = strings.encrypts(each)
+        asked = strings.read(each)
         if tls in found:
+            scheme = each.partition("://")[0].lower().removesuffix("s")
             raise UsageError(
-                f"--url: two URLs {'with' if tls else 'without'} TLS; give one with redis:// and one with rediss://"
+                f"--url: two URLs {'with' if tls else 'without'} TLS; give one with {scheme}:// and one with {scheme}s://"
             )
         found[tls] = asked
     if not found:
@@ -64,20 +78,22 @@ def pair(url: str) -> Pair:
     return both
 
 
-def _other(url: str) -> str:
+def _other(engine: str, url: str) -> str:
     """The URL that goes with one of the two. Pure."""
     scheme = url.partition("://")[0].lower()
-    return f"{scheme.removesuffix('s') if redis.encrypts(url) else f'{scheme}s'}://HOST:PORT"
+    return f"{scheme.removesuffix('s') if strings_of(engine).encrypts(url) else f'{scheme}s'}://HOST:PORT"
 
 
 class RunningStore(_network.RunningServer):
     """A key-value store that you already run."""
 
     driver = "resp"
+    no_password: Secret | None = NO_PASSWORD
+    """What is sent where no password was found, so that a server that wants one says so; None: nothing."""
 
     def __init__(self, engine: str, url: str, programs: tuple[str, ...]) -> None:
         self._engine = engine
-        self._both = pair(url)
+        self._both = pair(engine, url)
         super().__init__(self._both.plain or self._both.either, programs)
         self.asked = self._both.either
         self.ca = self.asked.ca
@@ -87,8 +103,8 @@ class RunningStore(_network.RunningServer):
             address = address_of(place.host, place.port)
             self._places.append((address, place.port))
             other: Changes = {"host": address, "port": place.port}
-            if not self.connection().password:
-                other["password"] = NO_PASSWORD  # so that a server that wants one says so
+            if self.no_password is not None and not self.connection().password:
+                other["password"] = self.no_password
             if address != place.host:
                 other["tls_server_name"] = place.host
             self.other_ports = {"tls": other}
@@ -96,12 +112,13 @@ class RunningStore(_network.RunningServer):
             if listener(address, place.port, programs) != self.pid:
                 self.pid, self.library, self.standing = 0, "", None
         if self._both.plain is None:
-            self.no_plain_arm = NO_CLEAR.format(other=_other(url), url=url)
+            self.no_plain_arm = NO_CLEAR.format(other=_other(engine, url), url=url)
         elif self.connection().password is not None and not is_loopback(self.address):
             self.no_plain_arm = IN_CLEAR
 
     def password(self) -> Secret | None:
-        return redis.password_found(self._engine)
+        found: Secret | None = strings_of(self._engine).password_found(self._engine)
+        return found
 
     def connection(self) -> Connection:
         # The name is that of the port with TLS alone, in `other_ports`.
@@ -112,8 +129,49 @@ class RunningStore(_network.RunningServer):
                 connection |= {"password": known.password}
         if connection.password is None and self.user != redis.DEFAULT_USER:
             # Without a login the server would take any user's connection for that of its default user.
-            connection |= {"password": NO_PASSWORD}
+            connection |= {"password": self.no_password}
         return connection
+
+
+class RunningMemcached(RunningStore):
+    """A memcached that you already run.
+
+    One without logins would take the agent's login for a value, and keep user and password as that of the key `login`. So the server is
+    asked first whether it wants one.
+    """
+
+    driver = "memcached"
+    no_password = None
+    _wants_login: bool | None = None
+
+    @property
+    def wants_login(self) -> bool:
+        """Whether a server there refuses a command before a login. One that can't be asked counts as one that does not."""
+        if self._wants_login is None:
+            found = _refuses_strangers(*self._places[-1], tls=True) if self._both.encrypted else None
+            if found is None and self._both.plain:
+                found = _refuses_strangers(*self._places[0], tls=False)
+            self._wants_login = bool(found)
+        return self._wants_login
+
+    def connection(self) -> Connection:
+        connection = super().connection()
+        return connection if connection.password is None or self.wants_login else connection | {"password": None}
+
+
+def _refuses_strangers(address: str, port: int, *, tls: bool) -> bool | None:
+    """Whether a memcached there refuses a command before a login; None: it did not answer. Nothing secret is sent, so nobody is verified."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((address, port), timeout=SECONDS) as connection,
+        context.wrap_socket(connection) if tls else contextlib.nullcontext(connection) as asked,
+    ):
+        asked.sendall(b"version\r\n")
+        return receive(asked, len(REFUSED), SECONDS) == REFUSED
+    return None
 
 
 class TakesStoreUrl(TakesUrl):
@@ -123,15 +181,17 @@ class TakesStoreUrl(TakesUrl):
     refuses_anonymous = "invalid username-password pair"
 
     def connection_string(self, url: str) -> ConnectionString | None:
-        both = pair(url)
+        both = pair(self.name, url)
         notes = tuple(dict.fromkeys(note for each in both if each for note in each.notes))
         return msgspec.structs.replace(both.either, urls=(url,), notes=notes)
 
     def check_pair(self, url: str) -> None:
-        if None in pair(url):
-            given = [f"--url {each}" for each in sorted((url, _other(url)), key=redis.encrypts)]
+        if None in pair(self.name, url):
+            given = [
+                f"--url {each}" for each in sorted((url, _other(self.name, url)), key=strings_of(self.name).encrypts)
+            ]
             raise UsageError(
-                f"--url {_other(url)} is missing: plain and TLS are two ports of this server, and a run compares both, so give both: "
+                f"--url {_other(self.name, url)} is missing: plain and TLS are two ports of this server, and a run compares both, so give both: "
                 f"{' '.join(given)}; `ciphercost prove` and --versus need one"
             )
 
@@ -143,8 +203,8 @@ class TakesStoreUrl(TakesUrl):
     def hint(self, code: str, text: str = "") -> str:
         if code == "NOPERM":
             return "The user lacks the right to one of these commands or keys: see `ciphercost list grants`"
-        if self.refuses_anonymous in text or code in ("WRONGPASS", "NOAUTH"):
-            if not redis.password_found(self.name):
+        if self.refuses_anonymous in text or code in ("WRONGPASS", "NOAUTH") or "authentication failure" in text:
+            if not strings_of(self.name).password_found(self.name):
                 return f"No password was found: {self.give_password}, or type it on a terminal"
             return f"Does --url name the user, and does {self.password_from} hold the password?"
         return super().hint(code, text)

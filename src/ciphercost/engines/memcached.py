@@ -9,11 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
+from ciphercost.engines._running_store import RunningMemcached, TakesStoreUrl
 from ciphercost.engines.capabilities.settings import CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.host import tls_names
 from ciphercost.host.run_ownership import own_file
+from ciphercost.load.connection_string import memcached as strings
 from ciphercost.model.connection import Connection
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ class MemcachedServer(StartedServer):
         return super().connection() | {"database": None}
 
 
-class Memcached(KeyValueStore, TakesSettings):
+class Memcached(KeyValueStore, TakesStoreUrl, TakesSettings):
     name = "memcached"
     title = "memcached"
     driver = "memcached"
@@ -58,7 +61,10 @@ class Memcached(KeyValueStore, TakesSettings):
     packages = ("memcached",)
     version_words = r"memcached (\d[\d.]+)"
     volatile = True
-    no_url = "is started by ciphercost: leave --url out"
+    schemes: Mapping[str, str] = MappingProxyType({strings.CLEAR: "tls", strings.ENCRYPTED: "tls"})
+    password_from = strings.VARIABLE
+    give_password = strings.INSTEAD
+    refuses_anonymous = "unauthenticated"
     certificate_setting = "ssl_chain_cert"
     started = MemcachedServer
     setting_example = "threads=8"
@@ -96,8 +102,20 @@ class Memcached(KeyValueStore, TakesSettings):
             return "memcached separates its options by commas; write each as a --setting of its own"
         return f"memcached switches {name} on where it is named; remove it" if value in ("off", "no") else ""
 
+    def start(self, request: StartRequest) -> Server:
+        if request.installation.source == "running":
+            return self.running(request.installation.location)
+        return super().start(request)
+
+    def running(self, url: str) -> Server:
+        return RunningMemcached(self.name, url, self.programs)
+
     def echo(self, text: str) -> str:
-        return f"SET canary {text}; GET canary"
+        """Return a command that deletes a key that nobody has: the answer repeats its name, and nothing is stored."""
+        return f"MD {text} k"
+
+    def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
+        return (text, text) if rows == [[f"NF k{text}"]] else ("", "")
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """It has no setting for the suites of TLS 1.3: OpenSSL's own three are those that a client can ask for."""

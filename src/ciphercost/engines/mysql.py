@@ -48,6 +48,7 @@ class Mysql(Family):
         "ON c.VARIABLE_NAME = 'Ssl_cipher' AND v.VARIABLE_NAME = 'Ssl_version'"
     )
 
+    resumed_witness = "SELECT IF(VARIABLE_VALUE = '1', 't', 'f') FROM performance_schema.session_status WHERE VARIABLE_NAME = 'Ssl_sessions_reused'"
     io_counters = io_counters_sql(
         "performance_schema.global_status",
         "SUM_NUMBER_OF_BYTES_WRITE FROM performance_schema.file_summary_by_event_name WHERE EVENT_NAME = 'wait/io/file/sql/binlog'",

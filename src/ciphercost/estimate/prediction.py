@@ -17,6 +17,7 @@ import msgspec
 
 from ciphercost.estimate import least_squares, parts, plausible, unit_prediction
 from ciphercost.estimate.notation import number
+from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import UNIT_OPTIONS, Load, Prediction
 from ciphercost.model.result import Cell, Part, Parts, Result, Unit
@@ -42,6 +43,9 @@ def measured(result: Result, like: Collection[str], server: str) -> None:
             f"--url names {server}, and run {result.id} measured {', '.join(known) or 'nothing'}: what encryption adds differs; measure it "
             f"with `ciphercost run {next(iter(like))}:tls --split`"
         )
+
+
+FROM_SOCKET = "run {} compared a Unix socket with TCP and TLS, so this holds the cost of TCP too; a run without socket= has that of TLS alone"
 
 
 def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Collection[str] = ()) -> list[Prediction]:
@@ -219,6 +223,8 @@ def _made(
         whole = Part(*((busy + each) / load.cores for each in (cores.value, cores.low, cores.high)))
         if whole.high > 1:
             notes.append("that is more than these cores can do: the server would be saturated, and its rate would fall")
+    if any(each.code == BY_SOCKET for cell in result.cells if cell.engine == engine for each in cell.warnings):
+        notes.append(FROM_SOCKET.format(result.id))
     request, by_bytes, by_connections = pieces
     return Prediction(
         engine=engine,

@@ -110,6 +110,8 @@ class Note(msgspec.Struct, frozen=True):
     """File of the client certificate that the run was given."""
     key: str = ""
     server_name: str = ""
+    socket: str = ""
+    """The server's Unix-domain socket, if the run's own connection went there."""
 
     @property
     def own_tls(self) -> OwnTls:
@@ -122,9 +124,8 @@ class Note(msgspec.Struct, frozen=True):
         named = self.name or self.host
         host = f"[{named}]" if ":" in named else named
         user = f"{quote(self.user, safe='')}@" if self.user else ""
-        return f"{self.engine}://{user}{host}:{self.port}/{quote(self.database)}" + (
-            f"?{self.query}" if self.query else ""
-        )
+        query = "&".join(filter(None, (self.query, f"socket={quote(self.socket)}" if self.socket else "")))
+        return f"{self.engine}://{user}{host}:{self.port}/{quote(self.database)}" + (f"?{query}" if query else "")
 
     @property
     def command(self) -> str:

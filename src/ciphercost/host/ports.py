@@ -43,7 +43,7 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     inodes = {each.inode for each in listening(port)}
     for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if inodes else []:  # noqa: PTH208 - a hot place
         with contextlib.suppress(OSError):
-            if _command(pid).startswith(programs) and inodes & _open_sockets(pid):
+            if command(pid).startswith(programs) and inodes & _open_sockets(pid):
                 return _first(pid, inodes, programs)
     return 0
 
@@ -52,7 +52,7 @@ def _first(pid: int, inodes: set[str], programs: tuple[str, ...]) -> int:
     """The process from which this one has its listening socket: workers inherit it, and their numbers may be lower."""
     with contextlib.suppress(OSError, ValueError):
         parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if parent > 1 and _command(parent).startswith(programs) and inodes & _open_sockets(parent):
+        if parent > 1 and command(parent).startswith(programs) and inodes & _open_sockets(parent):
             return _first(parent, inodes, programs)
     return pid
 
@@ -122,11 +122,11 @@ def _who(sockets: Mapping[str, int]) -> str:
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if _open_sockets(int(directory.name)) & sockets.keys():
-                names.append(f"{_command(int(directory.name))} (process {directory.name})")
+                names.append(f"{command(int(directory.name))} (process {directory.name})")
     return ", ".join(names) or f"a process of uid {', '.join(map(str, sorted(set(sockets.values()))))}"
 
 
-def _command(pid: int) -> str:
+def command(pid: int) -> str:
     """The name of a process; empty if it has ended. `listener` asks for those of all processes, so this opens no buffered file."""
     try:
         file = os.open(f"/proc/{pid}/comm", os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""relay: a TCP relay on loopback that records the bytes it forwards, for the wire witness. Needs no root.
+"""relay: a relay on loopback, or before a Unix-domain socket, that records the bytes it forwards, for the wire witness. Needs no root.
 
 It runs as two threads per connection in this process, so it dies with the run.
 """
@@ -6,11 +6,15 @@ It runs as two threads per connection in this process, so it dies with the run.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import secrets
 import socket
 import threading
+from pathlib import Path
 from typing import Self
 
+from ciphercost.host import local_socket
 from ciphercost.host.ports import is_loopback
 from ciphercost.model.connection import Changes, Connection
 
@@ -35,12 +39,18 @@ def moved(connection: Connection, host: str, port: int) -> Connection:
 class Relay:
     """Listens on 127.0.0.1 (or `listen`) and forwards each connection to `host:port`.
 
+    With `path`, it forwards to that Unix-domain socket, and listens on one of its own in `directory`. It serves processes of this user
+    alone, because the server takes them for this one.
+
     `to_server` and `to_client` hold the recorded bytes of all connections in order of arrival; `sent` and `received`
     count all bytes. `turns`: how often the client sent after the server had.
     """
 
-    def __init__(self, host: str, port: int, *, listen: str = "127.0.0.1") -> None:
+    def __init__(
+        self, host: str, port: int, *, listen: str = "127.0.0.1", path: str = "", directory: Path | None = None
+    ) -> None:
         self._target = (host, port)
+        self._path = path
         self.sent = self.received = self.turns = 0
         self._clients_turn = False
         self._lock = threading.Lock()
@@ -48,8 +58,13 @@ class Relay:
         self.to_client = bytearray()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server((listen, 0))
-        self.port: int = self._listener.getsockname()[1]
+        self.file = directory / f"relay-{secrets.token_hex(4)}" if path and directory else None
+        self.port = 0
+        if self.file:
+            self._listener = local_socket.listening(self.file)
+        else:
+            self._listener = socket.create_server((listen, 0))
+            self.port = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
@@ -59,11 +74,22 @@ class Relay:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @classmethod
+    def before(cls, connection: Connection, directory: Path | None) -> Self:
+        """A relay before the server of this connection. `directory`: for a socket of its own. Raises RunError if its path is too long."""
+        return cls(*connection.address, path=connection.socket or "", directory=directory)
+
+    def moved(self, connection: Connection) -> Connection:
+        """The connection through this relay."""
+        return connection | {"socket": str(self.file)} if self.file else moved(connection, "127.0.0.1", self.port)
+
     def close(self) -> None:
         """Close every connection and every file kept open."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        if self.file:
+            self.file.unlink(missing_ok=True)
         self._accepting.join(timeout=5)
         with self._lock:
             sockets, self._sockets = self._sockets, []
@@ -82,7 +108,7 @@ class Relay:
             except OSError:
                 return
             try:
-                server = socket.create_connection(self._target, timeout=10)
+                server = self._connected(client)
                 server.settimeout(None)
             except OSError:
                 client.close()
@@ -93,6 +119,14 @@ class Relay:
                 thread = threading.Thread(target=self._pass_on, args=(source, sink, kept), daemon=True)
                 self._threads.append(thread)
                 thread.start()
+
+    def _connected(self, client: socket.socket) -> socket.socket:
+        """A connection to the server for this client. Raises OSError, also for a client of another user."""
+        if not self.file:
+            return socket.create_connection(self._target, timeout=10)
+        if local_socket.peer_of(client).user != os.getuid():
+            raise PermissionError
+        return local_socket.connected(self._path, 10)
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
         with contextlib.suppress(OSError):

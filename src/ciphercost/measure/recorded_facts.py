@@ -15,11 +15,12 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.connection import Connected, Connection
+from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan import conditions, shown
+from ciphercost.plan import conditions, connection_strings, shown
 from ciphercost.prove import client_witness, column_checks
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache
@@ -51,6 +52,9 @@ def config_diff(connect: Mapping[Arm, Connection]) -> list[str]:
         elif field in ("path", "tls_ca", "tls_key"):
             # These name places of this machine and this run, so a difference is no setting.
             continue
+        elif field == "socket":
+            ways = ["the server's Unix socket" if each.get(field) else "TCP" for each in (plain, encrypted)]
+            lines.append(f"connected by: {' | '.join(ways)}")
         else:
             lines.append(f"{field}: {plain.get(field, 'not set')} | {encrypted.get(field, 'not set')}")
     return lines
@@ -118,6 +122,8 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
         facts.warnings.append(Warning_("listens", reached))
     facts.warnings += [Warning_(shown.CODE, text) for text in shown.not_shown(bench.planned)]
     if bench.cell.url:
+        if words := connection_strings.by_socket(bench.cell, connection_strings.of(bench.cell, bench.engine)):
+            facts.warnings.append(Warning_(BY_SOCKET, words))
         facts.warnings += [
             Warning_(
                 "not-restarted", "each session only opens new connections: ciphercost can't restart your own server"

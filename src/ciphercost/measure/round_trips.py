@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
-from ciphercost.host.relay import Relay, moved
+from ciphercost.host.relay import Relay
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import options
 from ciphercost.load.plaintext_guard import encrypted_first
@@ -63,7 +63,8 @@ def measure(bench: PreparedCell, pair: ServerPair, agent: Agent) -> tuple[dict[s
     traffic: dict[str, Counts] = {}
     for arm in encrypted_first(pair.connect):
         connection = pair.connect[arm].alone
-        traffic[arm], few, operations = through_a_relay(agent.of(arm), connection, together(bench.cell))
+        by = agent.of(arm)
+        traffic[arm], few, operations = through_a_relay(by, connection, together(bench.cell), pair.directory)
         if bench.cell.url or bench.engine.driver not in LOGS:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
@@ -87,11 +88,15 @@ def together(cell: CellSpec) -> int:
     return batch if commit == options.END else math.lcm(batch, int(commit))
 
 
-def through_a_relay(agent: Agent, connection: Connection, lot: int = 1) -> tuple[Counts, int, int]:
-    """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have."""
+def through_a_relay(
+    agent: Agent, connection: Connection, lot: int = 1, directory: Path | None = None
+) -> tuple[Counts, int, int]:
+    """Bytes and round trips per operation; operations of the shorter run; how many more the longer one may have. `directory`: as
+    `Relay.before` has it.
+    """
     few = math.ceil(FEW / lot) * lot
-    with Relay(*connection.address) as relay:
-        agent.connect(ARM, moved(connection, "127.0.0.1", relay.port))
+    with Relay.before(connection, directory) as relay:
+        agent.connect(ARM, relay.moved(connection))
         began = time.monotonic()
         _operate(agent, few)
         each = (time.monotonic() - began) / few

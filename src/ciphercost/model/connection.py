@@ -52,6 +52,10 @@ class Connection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     # an address
     host: str = ""
     port: int = 0
+    socket: str | None = None
+    """Path of the server's Unix-domain socket, or `@` and an abstract name: connections are made there, unencrypted, and `host` and
+    `port` only name the server.
+    """
     database: str | None = None
     search_path: str | None = None
     # TLS
@@ -159,6 +163,7 @@ class Changes(TypedDict, total=False):
     trusted: bool
     host: str
     port: int
+    socket: str | None
     database: str | None
     search_path: str | None
     tls: TlsMode | None

@@ -27,6 +27,8 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 DIRECT = "direct"
 """Value of the factor `negotiation`: TLS begins with the first byte, without a request in the server's own protocol."""
+BY_SOCKET = "by-unix-socket"
+"""Code of the warning that a cell's connections go by a Unix-domain socket: in transit its arms differ in TCP too."""
 EARLY = "0-rtt"
 """Value of the factor `resumption`: the first request of a resumed connection goes before the handshake is complete."""
 PREFIX = "ciphercost_"

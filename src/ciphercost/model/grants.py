@@ -97,6 +97,13 @@ GRANTS: dict[str, tuple[Grant, ...]] = {
     ),
     "valkey": KEY_VALUE,
     "redis": KEY_VALUE,
+    "memcached": (
+        PROVE._replace(
+            purpose="prove (in transit: client and wire witness), run with --sql and with --workload connect",
+            without="needs only the login, if the server asks for one: memcached knows no rights. ciphercost stores nothing there: its "
+            "proof deletes a key that does not exist, because the answer repeats the key's name",
+        ),
+    ),
 }
 AT_REST = (
     "No right replaces the disk witness, because ciphercost can't read the files of the server of --url. For column encryption it asks the "

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ciphercost.load.fleet import addresses
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Spec
+from ciphercost.plan import connection_strings
 from ciphercost.plan.planned import PlannedCell
 
 INSTALL = "pip install 'ciphercost[ray]'"
@@ -85,6 +86,9 @@ def obstacle(cell: PlannedCell) -> str:
         return "the link of --bandwidth, --mtu and --loss ends on this machine; remove them, or --cluster"
     if held.delay_s:
         return "the delay of --delay is added on this machine; remove it, or --cluster"
+    asked = connection_strings.of(spec, cell.engine)
+    if asked and asked.plain_socket:
+        return "the Unix socket of --url is on this machine; remove socket from it, or --cluster"
     if spec.regime == "one-core":
         return "--regime one-core lets client and server share a core of this machine; use --regime capacity, or remove --cluster"
     return ""

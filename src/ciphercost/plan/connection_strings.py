@@ -56,6 +56,8 @@ def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
         identity(cell.own_tls, asked)
     if asked is None:
         return cell
+    if asked.plain_socket:
+        check_socket(cell, asked)
     if cell.ca and asked.ca and Path(cell.ca) != Path(asked.ca):
         raise UsageError(
             f"--ca {cell.ca}: the connection string names another authority ({asked.ca}); remove one of them"
@@ -98,6 +100,35 @@ def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
     return msgspec.structs.replace(cell, factors={**cell.factors, **wanted})
 
 
+def check_socket(cell: CellSpec, asked: ConnectionString) -> None:
+    """Raises UsageError for what can't be had with connections by a Unix-domain socket."""
+    what = f"socket={asked.plain_socket}"
+    if cell.versus:
+        raise UsageError(
+            f"{what}: both arms of --versus are encrypted, and connections by a Unix socket are not; remove socket, or --versus"
+        )
+    if cell.client not in ("", "rust"):
+        raise UsageError(f"{what}: JDBC drivers connect by TCP; remove socket, or --client {cell.client}")
+    asks = {"--delay": cell.delay, "--bandwidth": cell.bandwidth, "--mtu": cell.mtu, "--loss": cell.loss}
+    for option, value in asks.items():
+        if value:
+            raise UsageError(
+                f"{what}: {option} {value} changes a network, and no network carries a Unix socket; remove one of them"
+            )
+
+
+def by_socket(cell: CellSpec, asked: ConnectionString | None) -> str:
+    """What the cell's connections by a Unix-domain socket mean for its figures, as a clause; empty: it has none. Pure."""
+    if not (asked and asked.plain_socket):
+        return ""
+    if cell.mechanism != "tls":
+        return "both arms connect by the server's Unix socket"
+    return (
+        "the plain arm connects by the server's Unix socket, the encrypted arm by TCP with TLS: the cost is that of leaving the socket for "
+        "TLS, so it includes the cost of TCP"
+    )
+
+
 def remarks(cell: CellSpec, engine: Engine) -> list[str]:
     """What a run makes of the cell's connection string: one line for each thing that is not obvious."""
     if (asked := of(cell, engine)) is None:
@@ -108,4 +139,6 @@ def remarks(cell: CellSpec, engine: Engine) -> list[str]:
             f"{asked.said}: no effect on a run, whose one arm is unencrypted; the encrypted arm requires encryption and "
             f"verifies the server (verify={cell.factors.get('verify', 'full')})"
         )
+    if words := by_socket(cell, asked):
+        lines.append(words)
     return lines

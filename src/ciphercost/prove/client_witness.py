@@ -27,7 +27,8 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
         answer = msgspec.structs.replace(answer, server_version=version)
         probe.connected[arm] = answer
     if not probe.pair.legs(arm)[0]:
-        return not answer.encrypted, f"encrypted with {answer.protocol}" if answer.encrypted else "unencrypted"
+        where = ", by the server's Unix socket" if probe.pair.connect[arm].socket else ""
+        return not answer.encrypted, f"encrypted with {answer.protocol}" if answer.encrypted else f"unencrypted{where}"
     detail = describe(answer)
     if not answer.encrypted:
         return False, "unencrypted: nothing was negotiated"

@@ -14,6 +14,12 @@ CERTIFIED = 3
 """Column of `Engine.sessions` that is present only if the client certificate was verified."""
 
 
+NOT_RESUMED = (
+    "resumption is on, but a second connection resumed no session: the server's session tickets are off, or it is too old (MySQL issues "
+    "them since 8.0.29)"
+)
+
+
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server reports about this very session."""
     rows = sessions(probe, arm, f"prove-{arm}")
@@ -25,6 +31,9 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
         return False, f"{detail}: {reason}"
     if passed and connection.early_data:
         passed, words = early_request(probe, arm, connection)
+        detail = f"{detail}; {words}"
+    if passed and connection.resumption and probe.engine.language == "sql":
+        passed, words = resumed_session(probe, arm, connection)
         detail = f"{detail}; {words}"
     if not (passed and connection.mutual):
         return passed, detail
@@ -54,6 +63,22 @@ def early_request(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool,
     return (
         False,
         f"the first request of a resumed connection did not come before its handshake was complete ({EARLY_LOGGED})",
+    )
+
+
+def resumed_session(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool, str]:
+    """Whether a second connection resumes the session of a first one, by the client and by the server, if it reports that."""
+    name, asks = f"resumed-{arm}", EncryptsConnections.of(probe.engine).resumed_witness
+    answer = probe.agent.connect(name, connection | {"connections": 2})
+    try:
+        rows = probe.agent.query(name, asks, everywhere=True) if asks else []
+    finally:
+        probe.agent.disconnect(name)
+    if answer.resumed != 1 or (asks and sorted(map(str, rows)) != ["['f']", "['t']"]):
+        return False, NOT_RESUMED
+    return (
+        True,
+        f"a second connection resumed the session of the first, by the {'server and the ' if asks else ''}client",
     )
 
 

@@ -28,8 +28,10 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     if connection.http == "3":
         with DatagramRelay(*connection.address) as taken:
             return _by_datagrams(probe, arm, moved(connection, "127.0.0.1", taken.port), taken)
-    with Relay(*connection.address) as relay:
-        passed, detail = _on_each_part(probe, arm, moved(connection, "127.0.0.1", relay.port), (relay,), pair.legs(arm))
+    with Relay.before(connection, pair.directory) as relay:
+        passed, detail = _on_each_part(probe, arm, relay.moved(connection), (relay,), pair.legs(arm))
+        if connection.socket:
+            return passed, f"by the Unix socket: {detail}"
         if passed and connection.tls_at_once:
             return begins_at_once(bytes(relay.to_server), detail)
         return passed, detail

@@ -146,6 +146,8 @@ def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
         if probe.pair.side(arm) == "encrypted":
             probe.pair.note(error, arm)
         passed, detail, code = False, error.words, error.code
+        if probe.pair.connect[arm].socket:  # by which a refusal does not mean that the server demands encryption
+            code = f"socket {code}"
     if witness == "client" and probe.pair.side(arm) == "encrypted" and not passed:
         probe.pair.note(AgentError(detail, code or "agent"), arm)
     return probe.proof(arm, witness, passed, detail, code)

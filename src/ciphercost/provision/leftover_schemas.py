@@ -134,7 +134,7 @@ def reached(engine: TakesUrl, server: Server, own: OwnTls, directory: Path) -> C
     else:
         wanted = _unsaid(engine, connection)
     if wanted.get("tls"):
-        connection |= users_tls(server, own, directory)
+        connection |= server.other_ports.get("tls", {}) | users_tls(server, own, directory)
     return connection | wanted
 
 
@@ -156,6 +156,8 @@ def _by_wire() -> Changes:
 
 def _unsaid(engine: TakesUrl, connection: Connection) -> Changes:
     """How to reach a server of which nothing says how runs reached it. Raises RunError."""
+    if connection.socket:
+        return {}
     address, port = connection.address
     own = is_loopback(address)
     try:

@@ -123,6 +123,7 @@ def note_of(engine: str, connection: Connection, name: str, run_id: str, own_tls
         cert=cert,
         key=key,
         server_name=own_tls.server_name,
+        socket=connection.socket or "",
     )
 
 

@@ -29,6 +29,8 @@ class ServerPair(msgspec.Struct):
     """
     servers: list[Server]
     canary: str
+    directory: Path | None = None
+    """Of the cell, in the run's scratch: for a relay's Unix-domain socket."""
     sides: Mapping[Arm, Arm] = {}
     """What the mechanism does for an arm, where that is not the arm's own name."""
     asked_for: Mapping[Arm, Mapping[str, str]] = {}

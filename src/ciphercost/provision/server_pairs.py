@@ -197,6 +197,7 @@ def start(
         refused=bench.servers.refused if bench.cell.url else None,
         servers=list(servers.values()),
         canary=bench.shared.canary,
+        directory=bench.directory,
         server_cpus=server_cpus,
         agent_cpus=agent_cpus,
         embedded=bench.engine.embedded,

@@ -50,7 +50,7 @@ def log_in(bench: PreparedCell, servers: Mapping[str, Server], sought: Collectio
     if "plain" in map(bench.side, sought) and (why := next(iter(servers.values())).no_plain_arm):
         raise RunError(why)
     if error := refusal(bench, servers):
-        raise _login_error(bench, error, TakesUrl.of(bench.engine).hint(error.code), encrypted=True)
+        raise _login_error(bench, error, TakesUrl.of(bench.engine).hint(error.code, str(error)), encrypted=True)
     if bench.entered:
         return
     bench.entered = True

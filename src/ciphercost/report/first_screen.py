@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.estimate import plausible, unit_prediction
+from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import (
@@ -23,6 +24,7 @@ from ciphercost.report.words import (
 )
 
 LIMITING = {
+    BY_SOCKET: "the cost{} is that of TCP and TLS together",
     "paced": "large answers{} may cost more than shown",
     "link-overflowed": "the cost{} is that of a link that loses more packets",
     "server-closes": "the cost{} contains new connections",

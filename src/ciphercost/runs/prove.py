@@ -31,6 +31,11 @@ ALSO_CLEAR = (
     "no encryption gets none."
 )
 """Below the verdict on a server that the user runs."""
+BY_SOCKET = (
+    "The control above is the server's Unix socket, which no network sees. Whether the server accepts unencrypted connections by TCP was not "
+    "tried."
+)
+"""The same where the unencrypted control does not go by TCP."""
 
 
 def examine(cell: CellSpec, asked: ConnectionString | None = None, row: ProofRow | None = None) -> tuple[bool, str]:
@@ -177,5 +182,5 @@ def judge(
         in_clear = asked.level == "allow" and bool(plain) and plain[0].passed
         return False, "\n".join([*lines[: -len(wrap(verdict, "  ", "    "))], *not_enforced(asked, in_clear=in_clear)])
     if proven and bench.cell.url and plain and not refused and mechanism.layer == "transit":
-        lines += wrap(ALSO_CLEAR, "  ")
+        lines += wrap(BY_SOCKET if asked and asked.plain_socket else ALSO_CLEAR, "  ")
     return proven, "\n".join(lines)

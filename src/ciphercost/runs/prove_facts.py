@@ -43,7 +43,8 @@ def note(
         row.client_certificate = connected.client_certificate
         row.verified = verified(connected, pair)
     row.by = [each.witness for each in encrypted if each.passed]
-    if alone or not plain or not all(each.passed for each in encrypted):
+    by_socket = asked is not None and asked.plain_socket  # which says nothing about unencrypted connections by TCP
+    if alone or not plain or by_socket or not all(each.passed for each in encrypted):
         row.enforced = "unknown"
     elif witnesses.enforces(bench.engine, proofs):
         row.enforced = "yes"

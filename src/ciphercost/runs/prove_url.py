@@ -68,7 +68,8 @@ def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow) -> tuple[bool, 
     engine = engines.get(cell.engine)
     if asked.local:
         _in_clear(row, engine.title, f"{asked.local}")
-        return False, "\n".join([engine.title, *wrap(f"NOT ENCRYPTED: {asked.local}", "  ", "    ")])
+        advice = wrap(f"{asked.instead_of_socket}.", "  ") if asked.instead_of_socket else []
+        return False, "\n".join([engine.title, *wrap(f"NOT ENCRYPTED: {asked.local}", "  ", "    "), *advice])
     if asked.level.startswith("verify") and asked.missing_ca and not (asked.ca or cell.ca):
         raise UsageError(f"{asked.said}: {asked.missing_ca}; or name it with --ca FILE")
     if asked.level not in UNENFORCED:

@@ -155,6 +155,14 @@ impl Connect {
             Connect::Postgres(_, asked) if asked.database.is_none() => {
                 Err(Failure::bad_message("missing field `database`"))
             }
+            Connect::Postgres(_, asked) | Connect::Resp(_, asked) | Connect::Memcached(_, asked)
+                if asked.socket.is_some() =>
+            {
+                Err(Failure::bad_message("socket: only for mysql"))
+            }
+            Connect::Mysql(_, asked) if asked.socket.is_some() && asked.tls != Tls::Off => Err(Failure::bad_message(
+                "socket: connections by a Unix socket are unencrypted here; leave out tls or socket",
+            )),
             Connect::Mysql(_, asked) | Connect::Resp(_, asked) | Connect::Memcached(_, asked) if asked.tls_at_once => {
                 Err(Failure::bad_message("tls_at_once: only for postgres; where TLS can begin at once, it always does"))
             }
@@ -268,6 +276,25 @@ mod tests {
             let fields = format!(r#"{{"host": "{host}", "port": 1, "user": "u"{more}}}"#);
             let server: Server = serde_json::from_str(&fields).unwrap();
             assert_eq!(server.exposed(), exposed, "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_is_for_mysql_and_without_tls() {
+        for (driver, more, fits) in [
+            ("mysql", "", true),
+            ("mysql", r#","tls":"require""#, false),
+            ("postgres", r#","database":"d""#, false),
+            ("resp", "", false),
+            ("memcached", "", false),
+        ] {
+            let line = format!(
+                r#"{{"type":"connect","arm":"a","driver":"{driver}","host":"h","port":1,"user":"u","socket":"/s"{more}}}"#
+            );
+            match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+                Request::Connect(connect) => assert_eq!(connect.check().is_ok(), fits, "{line}"),
+                other => panic!("{other:?}"),
+            }
         }
     }
 

@@ -67,6 +67,7 @@ impl Http {
         Server {
             host: self.host.clone(),
             port: self.port,
+            socket: None,
             user: String::new(),
             database: None,
             password: None,

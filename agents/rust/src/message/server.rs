@@ -1,4 +1,4 @@
-//! The fields of `connect` for a server reached over TCP, and for TLS.
+//! The fields of `connect` for a server reached over TCP or a Unix-domain socket, and for TLS.
 
 use super::secret::Secret;
 use serde::Deserialize;
@@ -46,7 +46,7 @@ impl Server {
     fn elsewhere(&self) -> bool {
         let address = self.address.or_else(|| self.host.parse().ok());
         let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
-        !self.trusted && (self.relayed || !loopback)
+        !self.trusted && self.socket.is_none() && (self.relayed || !loopback)
     }
 }
 
@@ -62,12 +62,14 @@ pub enum TlsVersion {
     V13,
 }
 
-/// A server reached over TCP; `check` refuses the fields that its driver does not have.
+/// A server reached over TCP, or MySQL's by a Unix-domain socket; `check` refuses the fields that its driver does not have.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     pub host: String,
     pub port: u16,
+    /// The file of its Unix-domain socket: connections are made there, and `host` and `port` only name the server.
+    pub socket: Option<String>,
     pub user: String,
     pub database: Option<String>,
     pub password: Option<String>,

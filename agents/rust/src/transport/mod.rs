@@ -2,6 +2,7 @@
 
 pub mod binding;
 mod datagrams;
+mod local;
 mod naming;
 pub mod quic;
 #[cfg(any(test, fuzzing))]

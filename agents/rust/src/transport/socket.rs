@@ -19,13 +19,15 @@ pub enum Kind {
     Stream,
     /// UDP.
     Datagrams,
+    /// A Unix-domain socket.
+    Local,
 }
 
 /// A socket. It closes itself when it is dropped.
 #[derive(Debug)]
 pub struct Socket {
     fd: Option<OwnedFd>,
-    kind: Kind,
+    pub(super) kind: Kind,
     /// Calls never wait.
     polled: Cell<bool>,
     /// How long a blocking call waits, in milliseconds; -1: no limit.
@@ -34,7 +36,7 @@ pub struct Socket {
     readable_from: Cell<i32>,
     /// Its bytes count for its thread as they move.
     pub(super) counts: Cell<bool>,
-    /// What it has moved, if it carries datagrams.
+    /// What it has moved, if the kernel does not count that (TCP_INFO).
     pub(super) moved: Cell<Traffic>,
 }
 
@@ -47,7 +49,7 @@ pub enum Mode {
     Polled,
 }
 
-const TIMEOUT_SECONDS: i64 = 10;
+pub(super) const TIMEOUT_SECONDS: i64 = 10;
 /// How long a peer that was told to close, and doesn't, is waited for where others wait too.
 pub const MOMENT_MS: i32 = 50;
 
@@ -139,7 +141,7 @@ impl Socket {
         self.set_patience_ms(if seconds == 0 { -1 } else { i32::try_from(seconds * 1000).unwrap_or(i32::MAX) })
     }
 
-    fn set_patience_ms(&self, ms: i32) -> Result<()> {
+    pub(super) fn set_patience_ms(&self, ms: i32) -> Result<()> {
         self.patience_ms.set(ms);
         let most = i64::from(ms.max(0));
         let time = libc::timeval { tv_sec: most / 1000, tv_usec: most % 1000 * 1000 };
@@ -236,6 +238,7 @@ impl Socket {
         if self.counts.get() {
             traffic::received(received);
         }
+        self.count_local(0, received);
         Ok(received)
     }
 
@@ -252,6 +255,7 @@ impl Socket {
         if self.counts.get() {
             traffic::sent(sent);
         }
+        self.count_local(sent, 0);
         Ok(sent)
     }
 
@@ -327,7 +331,7 @@ impl Socket {
 
     /// Traffic of this connection so far.
     pub fn traffic(&self) -> Traffic {
-        if self.kind == Kind::Datagrams {
+        if self.kind != Kind::Stream {
             return self.moved.get();
         }
         self.get::<TcpInfo>(libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default().traffic()

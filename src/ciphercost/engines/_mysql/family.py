@@ -16,7 +16,7 @@ from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.counters import MysqlCounters
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import RunningServer
+from ciphercost.engines._mysql.running import NO_SOCKET_LOGIN, WHICH_SERVER, RunningServer
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines.capabilities.io_counters import CountsIo
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ciphercost.host.pki import Pki
     from ciphercost.host.supervisor import Supervisor
     from ciphercost.load.agent import Agent
+    from ciphercost.load.load_client import LoadClient
 
 USER, DATABASE = "ciphercost", "ciphercost"
 MARK_TABLE = "ciphercost_made_by"
@@ -302,6 +303,27 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
 
     def connection_string(self, url: str) -> ConnectionString:
         return mysql.read(url, self.name)
+
+    def hint(self, code: str, text: str = "") -> str:
+        hint = super().hint(code, text)
+        if denied := re.search(r"Access denied for user '[^']*'@'[^']*'", text):
+            account = denied[0].removeprefix("Access denied for user ")
+            hint += (
+                f" The server looked for an account that fits {account}; by a Unix socket, by TCP and from another host it may find another "
+                "one, with another password and other rights."
+            )
+        return hint
+
+    def no_control(self, url: str, code: str) -> str:  # noqa: ARG002
+        return NO_SOCKET_LOGIN if code.startswith("socket ") else ""
+
+    def sessions(
+        self, server: Server, agent: LoadClient, arm: str, *, everywhere: bool = False
+    ) -> list[list[str | None]]:
+        if isinstance(server, RunningServer) and server.socket:
+            ((which,),) = agent.query(arm, WHICH_SERVER)
+            server.recognise(str(which))
+        return super().sessions(server, agent, arm, everywhere=everywhere)
 
     def offers_tls(self, address: str, port: int) -> bool:
         reported = greeting(address, port)

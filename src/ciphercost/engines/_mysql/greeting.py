@@ -33,10 +33,15 @@ class Greeting(msgspec.Struct, frozen=True):
 def greeting(host: str, port: int) -> Greeting:
     """Connect, read the server's first packet, disconnect. Never raises."""
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=SECONDS) as connection:
-        head = receive(connection, 4, SECONDS)
-        size = int.from_bytes(head[:3], "little")
-        return parse(receive(connection, size, SECONDS)) if size <= MOST_BYTES else Greeting()
+        return of_connection(connection)
     return Greeting()
+
+
+def of_connection(connection: socket.socket) -> Greeting:
+    """Read the server's first packet. Raises OSError."""
+    head = receive(connection, 4, SECONDS)
+    size = int.from_bytes(head[:3], "little")
+    return parse(receive(connection, size, SECONDS)) if size <= MOST_BYTES else Greeting()
 
 
 def parse(packet: bytes) -> Greeting:

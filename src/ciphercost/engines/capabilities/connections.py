@@ -24,6 +24,10 @@ class EncryptsConnections(Capability):
     tls_witness: str = ""
     """SQL that returns one row for the current session: encrypted (t or f), protocol, cipher."""
 
+    resumed_witness: str = ""
+    """SQL that returns one row for the current session: whether it resumed an earlier TLS session (t or f). Empty: the server does not
+    report it.
+    """
     certificate_witness: str = ""
     """SQL that returns one row for the current session: subject and serial number of the client's certificate, both NULL without one.
     Empty: the server does not report it.

@@ -1,7 +1,8 @@
 """Connection strings as the clients of each server read them: what a string asks of encryption, and what its parameters mean.
 
-`libpq` reads PostgreSQL's, `mysql` those of MySQL and MariaDB, `firebird` Firebird's, `redis` those of Valkey and Redis, `jdbc`
-the hosts of JDBC URLs. Each has a table of parameters. A parameter is honoured, named as harmless, or refused with the reason: none is ever dropped silently.
+`libpq` reads PostgreSQL's, `mysql` those of MySQL and MariaDB, `firebird` Firebird's, `redis` those of Valkey and Redis,
+`memcached` memcached's, `jdbc` the hosts of JDBC URLs. Each has a table of parameters. A parameter is honoured, named as harmless, or
+refused with the reason: none is ever dropped silently.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Place(msgspec.Struct, frozen=True):
     address: str = ""
     """The address to connect to, if the string has one beside the name."""
     socket: str = ""
-    """Directory or file of a Unix-domain socket; then there is no host."""
+    """Directory or file of a Unix-domain socket, by which the clients reach it instead of by the host."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -78,6 +79,10 @@ class ConnectionString(msgspec.Struct, frozen=True, kw_only=True):
     """One line for each parameter that is named but not used, and for each setting from elsewhere that decides."""
     stronger: str = ""
     """What makes the string verify the server."""
+    plain_socket: str = ""
+    """The server's Unix-domain socket for what is unencrypted in a run; what is encrypted goes to the host. Empty: all goes there."""
+    instead_of_socket: str = ""
+    """What to write if encryption is to be seen and the clients use a Unix-domain socket, as a sentence."""
 
     @property
     def local(self) -> str:
@@ -92,8 +97,10 @@ class ConnectionString(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"--url names {len(self.places)} servers ({named}); name one, since only one can be measured"
             )
-        if self.local:
-            raise UsageError(f"--url names {self.local}; name a host to measure encryption")
+        if self.local and not self.plain_socket:
+            raise UsageError(
+                f"--url names {self.local}. {self.instead_of_socket or 'Name a host to measure encryption'}"
+            )
 
 
 def parameters(query: str) -> list[tuple[str, str]]:

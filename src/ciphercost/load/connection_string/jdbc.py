@@ -28,6 +28,8 @@ MODES = {
 """Words between the scheme and the hosts that say which of several servers the driver chooses."""
 PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432, "firebird": 3050}
 _PLAIN = re.compile(r"(?:[^/@?,()]*@)?(?P<host>\[[0-9a-fA-F:.]+\]|[\w.%-]+)(?::(?P<port>\d+))?")
+_LOCAL = re.compile(r"[?&;](localSocket|pipe|socketFactory)=([^&;]*)", re.IGNORECASE)
+"""Properties by which a driver may connect without a network: a path, or the class that makes its sockets."""
 _NAMED = re.compile(r"\(([^()=]+)=([^()]*)\)")
 
 
@@ -60,6 +62,12 @@ def singles(url: str) -> tuple[Single, ...]:
         )
     if engine == "firebird":
         return _firebird(url, word, more, rest)
+    for name, value in _LOCAL.findall(rest):
+        if name.lower() != "socketfactory" or re.search(r"unix|pipe", value, re.IGNORECASE):
+            raise UsageError(
+                f"jdbc: {name} makes the driver connect by a socket of this machine, where no network sees it and ciphercost can't capture "
+                f"it; remove {name}, and name a host"
+            )
     mode = more.strip(":")
     if mode and mode not in MODES.get(engine, ()):
         raise UsageError(f"jdbc:{word}:{mode}: not supported; {nearest(mode, MODES.get(engine, ()))}")

@@ -190,6 +190,8 @@ def read(url: str) -> ConnectionString:
         identity=identity._replace(passphrase=of_key) if identity else None,
         notes=tuple(notes),
         stronger="write sslmode=verify-full and sslrootcert=FILE",
+        instead_of_socket="PostgreSQL has no TLS there, so a run would have no encrypted arm; name a host: "
+        f"postgresql://{quote(user, safe='')}@127.0.0.1:{places[0].port}/{quote(_text(found, 'dbname') or user, safe='')}",
         **_encryption(found, level),  # type: ignore[arg-type]
     )
 

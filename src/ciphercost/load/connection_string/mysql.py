@@ -156,6 +156,7 @@ def read(url: str, engine: str) -> ConnectionString:
     user = unquote(parts.user or "") or _text(found, "user") or getpass.getuser()
     database = unquote(parts.path)
     places = _places(parts.hosts, found, notes, engine)
+    written = given.get("socket")
     decisive = [
         each.said
         for name, each in found.items()
@@ -183,6 +184,11 @@ def read(url: str, engine: str) -> ConnectionString:
         stronger="write ssl-mode=VERIFY_IDENTITY and ssl-ca=FILE"
         if engine == "mysql"
         else "write ssl-verify-server-cert=1 and ssl-ca=FILE",
+        plain_socket=places[0].socket or (written.text if written else ""),
+        instead_of_socket=f"To examine the server's TLS, with the socket as the unencrypted control, write 127.0.0.1:{places[0].port} for "
+        "the host and keep the socket"
+        if places[0].socket
+        else "",
     )
 
 
@@ -296,15 +302,22 @@ def _places(hosts: str, found: Mapping[str, Value], notes: list[str], engine: st
     if any(port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for _, port in each):
         raise not_a_url()
     local = len(each) == 1 and each[0][0] in ("", "localhost")
+    if socket and not socket.file:
+        _check_socket(socket, len(each))
     if local and protocol != "TCP" and socket and (not socket.file or protocol == "SOCKET"):
-        return (Place("", number, socket=socket.text),)
+        host, port = each[0]
+        return (Place(host or "127.0.0.1", int(port) if port else number, socket=socket.text),)
     if protocol == "SOCKET":
         raise UsageError(f"{found['protocol'].said}: that goes with localhost and socket=FILE only")
+    title = "MySQL" if engine == "mysql" else "MariaDB"
     if socket and not socket.file:
-        raise UsageError(f"{socket.said}: clients use a socket only for localhost; remove the host or the socket")
+        notes.append(
+            f"{socket.said}: {title}'s own clients use it for localhost only, and connect to {each[0][0] or '127.0.0.1'} by TCP; here it "
+            "carries what is unencrypted"
+        )
+        return (Place(each[0][0] or "127.0.0.1", int(each[0][1]) if each[0][1] else number),)
     if local and protocol != "TCP":
         where = f" ({socket.text})" if socket else ""
-        title = "MySQL" if engine == "mysql" else "MariaDB"
         notes.append(
             f"localhost: {title}'s own clients then use a Unix-domain socket{where}, an unencrypted local connection that no network "
             "sees; this is TCP to 127.0.0.1, as most drivers connect"
@@ -312,10 +325,21 @@ def _places(hosts: str, found: Mapping[str, Value], notes: list[str], engine: st
     return tuple(Place(host or "127.0.0.1", int(port) if port else number) for host, port in each)
 
 
+def _check_socket(socket: Value, hosts: int) -> None:
+    """Raises UsageError for a socket of the URL that is no path, or that could be of any of several servers. Pure."""
+    if hosts > 1:
+        raise UsageError(f"{socket.said}: it is of one server, and --url names {hosts}; name one host")
+    if not socket.text.startswith(("/", "@")):
+        raise UsageError(
+            f"{socket.said}: write the whole path of the server's Unix socket, e.g. /run/mysqld/mysqld.sock"
+        )
+
+
 def _alone(engine: str, user: str | None, place: Place, path: str, query: str) -> str:
     """A URL of one server with all parameters of the string. Pure."""
     host = f"[{place.host}]" if ":" in place.host else quote(place.host, safe="")
-    where = "" if place.socket else f"{host}:{place.port}"
+    # A socket's address that was written without a host must stay so: another host than localhost would mean TCP.
+    where = f"{'' if place.socket and host != 'localhost' else host}:{place.port}"
     return f"{engine}://{f'{user}@' if user else ''}{where}/{path}" + (f"?{query}" if query else "")
 
 

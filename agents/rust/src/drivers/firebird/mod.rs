@@ -19,7 +19,7 @@ mod tests;
 mod xdr;
 
 use super::network::facts;
-use super::network::link::Target;
+use super::network::target::Target;
 use super::network::wire::{Login as _, Protection};
 use crate::arm::Opened;
 use crate::failure::Result;
@@ -35,7 +35,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
     let target = |asked: message::Firebird| {
         let in_clear = asked.wire_crypt == WireCrypt::Off;
         let protection = if in_clear { Protection::Clear } else { Protection::WireCrypt };
-        Arc::new(Target { address, asked, protection })
+        Arc::new(Target { address, local: None, asked, protection })
     };
     // The first connection may create the database. Later ones attach it.
     let (first, later) = (target(asked.clone()), target(message::Firebird { create: false, ..asked.clone() }));

@@ -3,7 +3,8 @@
 use super::exchange::Exchange;
 use super::site::Patience;
 use crate::drivers::network::block::Block;
-use crate::drivers::network::link::{Link, Target};
+use crate::drivers::network::link::Link;
+use crate::drivers::network::target::Target;
 use crate::drivers::network::wire::Inbox;
 use crate::failure::Result;
 use crate::message;

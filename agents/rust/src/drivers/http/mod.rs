@@ -20,7 +20,7 @@ pub mod three;
 mod two;
 
 use super::network::facts;
-use super::network::link::Target;
+use super::network::target::Target;
 use super::network::wire::Protection;
 use crate::arm::Opened;
 use crate::failure::Result;
@@ -62,7 +62,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
             (HttpVersion::V3, Some(tls)) => Protection::Quic(QuicClient::new(tls, three::MANNERS)),
             (_, tls) => tls.into(),
         };
-        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, protection }))
+        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, local: None, asked, protection }))
     };
     let target_of_clear = asked.clear_server().map(target).transpose()?;
     let target = target(asked.server())?;

@@ -378,10 +378,14 @@ impl Login {
         }
     }
 
-    /// The password itself under TLS; otherwise the request for the server's public key.
+    /// The password itself under TLS, and by a Unix socket, which MySQL takes for as secure; otherwise the request for the server's public key.
     fn whole_password(&mut self, asked: &Server) -> Result<Vec<u8>> {
         if asked.tls != Tls::Off {
             self.way = " full (TLS)";
+            return Ok(with_zero(password(asked)));
+        }
+        if asked.socket.is_some() && self.plugin == CACHING_SHA2 {
+            self.way = " full (socket)";
             return Ok(with_zero(password(asked)));
         }
         if asked.exposed() {

@@ -1,9 +1,10 @@
 //! Opens an arm's connections to a database server and runs operations on them.
 
 use super::facts;
-use super::link::{Link, Target};
+use super::link::Link;
 use super::protocol::Protocol;
 use super::setup::Setup;
+use super::target::Target;
 use super::wire::{Inbox, Login, Protection};
 use crate::arm::Opened;
 use crate::connection::{Connection, Interest, Outcome, Rows, Step};
@@ -14,6 +15,7 @@ use crate::program::{Operation, Script};
 use crate::transport::socket::{Mode, resolve};
 use crate::transport::tls::{Application, Facts, TlsClient};
 use crate::transport::traffic::Segments;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Opens the connections of an arm.
@@ -23,9 +25,13 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
     let offered = P::APPLICATION.filter(|_| asked.tls_at_once).map(|name| Application { name, must_agree: false });
     let protection = Protection::from(TlsClient::offering(asked, pool.is_crowd(), offered)?);
     let setup = Arc::new(Setup::new(asked.setup.as_ref()));
-    let address = resolve(&asked.host, asked.port)?;
+    let local = asked.socket.clone();
+    let address = match local {
+        Some(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, asked.port)),
+        None => resolve(&asked.host, asked.port)?,
+    };
     let asked = &message::Server { address: Some(address.ip()), ..asked.clone() };
-    let target = Arc::new(Target { address, asked: asked.clone(), protection });
+    let target = Arc::new(Target { address, local, asked: asked.clone(), protection });
     let polled = pool.connections > pool.threads;
     let (arm, opened) = opening::open(pool, |number| {
         let mut connection = Client::<P>::new(target.clone(), setup.clone(), polled, pool.per_request);

@@ -1,6 +1,7 @@
 //! Opens and closes a connection to a server: connect, TLS, login, goodbye. Waits only if its socket blocks.
 
 use super::phase::Phase;
+use super::target::Target;
 use super::wire::{Inbox, Login, Protection, Turn, Wire};
 use crate::connection::{Interest, Step};
 use crate::deadline::{self, LOGIN_BYTES};
@@ -12,16 +13,8 @@ use crate::transport::tls::Facts;
 use crate::transport::traffic::{self, Segments, Traffic};
 use crate::transport::wirecrypt::{Ciphers, WireCrypt};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-
-/// A server, and how to log in.
-pub struct Target<A> {
-    pub address: SocketAddr,
-    pub asked: A,
-    pub protection: Protection,
-}
 
 pub struct Link<W: Wire> {
     pub target: Arc<Target<W::Asked>>,
@@ -116,10 +109,7 @@ impl<W: Wire> Link<W> {
         self.login = W::Login::default();
         self.opened += 1;
         self.heard_bytes = 0;
-        let socket = match &self.target.protection {
-            Protection::Quic(_) => Socket::open_datagrams(self.target.address, mode)?,
-            _ => Socket::open(self.target.address, mode)?,
-        };
+        let socket = self.target.open(mode)?;
         if self.per_request {
             socket.count_later();
         }

@@ -10,6 +10,7 @@ mod phase;
 pub mod protocol;
 mod setup;
 pub mod statements;
+pub mod target;
 pub mod wire;
 
 pub use client::connect;

@@ -204,6 +204,10 @@ fn caching_sha2_sends_the_password_whole_only_under_tls_or_the_servers_key() {
     let pem = [b"\x01", &key.public_key_to_pem().unwrap()[..]].concat();
     let (sent, let_in) = after(CACHING_SHA2, &here("p"), &[b"\x01\x04", &pem, LET_IN]);
     assert_eq!((sent[2].len(), let_in.unwrap().as_str()), (256, "caching_sha2_password full (RSA)"));
+    // MySQL takes a Unix socket for secure: it reads the password itself, and no request for the key.
+    let local = asked(r#""host":"10.0.0.1","password":"p","socket":"/s""#);
+    let (sent, let_in) = after(CACHING_SHA2, &local, &[b"\x01\x04", LET_IN]);
+    assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], "caching_sha2_password full (socket)"));
     let (sent, refused) = after(CACHING_SHA2, &here("p"), &[&pem]);
     assert_eq!(sent.len(), 1);
     assert!(refused.is_err());
