@@ -54,6 +54,8 @@ class Page(NamedTuple):
     title: str
     subtitle: str
     warning: str
+    warning_means: str
+    """What follows from it, folded, so that the answer stays on a phone's first screen."""
     """Set if every slice of a cell was disturbed."""
     answer: Markup
     picture: list[Figure]
@@ -106,10 +108,12 @@ def page(of: Subject) -> Page:
     arms = pair_text.of(result.cells)
     screen = first_screen.of(result)
     said = [_unbroken(each) for each in screen.answer]
+    head, _, means = screen.disturbed.partition(". ")
     made = Page(
         title=f"{pair_text.worded('What encryption costs', arms)} · {result.id}",
         subtitle=cell_text.in_common(result.cells),
-        warning=screen.disturbed,
+        warning=f"{head}." if means else screen.disturbed,
+        warning_means=means,
         answer=_unbroken(study.verdict) if study else said[0],
         picture=[] if study else kinds["elsewhere"],
         also=_also(screen, said, of_study=study is not None),
