@@ -1,9 +1,9 @@
 """Two encrypted settings in one cell (`--versus`) beside the same comparison by two cells of one experiment (`--matrix`), with as much load for both;
 and 40 runs of a setting against itself.
 
-    python benchmarks/versus.py [a_a] [pairs]
+    python benchmarks/versus.py [pairs] [a_a] [SECONDS]
 
-Each comparison has `SECONDS` of load: one cell of that length with --versus, two cells of half of it with --matrix. The ratio is the half-width of
+Each comparison has SECONDS of load: one cell of that length with --versus, two cells of half of it with --matrix. The ratio is the half-width of
 the matrix's interval ÷ that of the pair, both of the log ratio of operations per second.
 """
 
@@ -47,13 +47,13 @@ def rows() -> list[Row]:
     return [*map(pair, COMPARISONS), a_a()]
 
 
-def pair(of: Comparison) -> Row:
-    """The half-widths of both ways."""
+def pair(of: Comparison, seconds: float = SECONDS) -> Row:
+    """The half-widths of both ways, each with so many seconds of load."""
     versus = msgspec.structs.replace(of.cell, factors={of.factor: of.compared}, versus={of.factor: of.reference})
     cells = matrix.matrix(of.cell, [f"{of.factor}={of.reference},{of.compared}"])
     with tempfile.TemporaryDirectory() as place:
-        alone = _measured([versus], SECONDS, Path(place) / "versus")[0]
-        against = _measured(cells, SECONDS / 2, Path(place) / "matrix")[1]
+        alone = _measured([versus], seconds, Path(place) / "versus")[0]
+        against = _measured(cells, seconds / 2, Path(place) / "matrix")[1]
     assert alone.pair is not None
     assert not alone.reason, alone.reason
     own = alone.overhead["throughput"]
@@ -95,6 +95,10 @@ def _measured(cells: list[CellSpec], seconds: float, place: Path) -> list[Cell]:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["pairs", "a_a"]
-    for each in [*(map(pair, COMPARISONS) if "pairs" in wanted else ()), *([a_a()] if "a_a" in wanted else [])]:
-        print(each["row"], flush=True)
+    wanted = [each for each in sys.argv[1:] if each in ("pairs", "a_a")] or ["pairs", "a_a"]
+    seconds = next((float(each) for each in sys.argv[1:] if each.isdigit()), SECONDS)
+    if "pairs" in wanted:
+        for each in COMPARISONS:
+            print(pair(each, seconds)["row"], flush=True)
+    if "a_a" in wanted:
+        print(a_a()["row"], flush=True)
