@@ -25,14 +25,14 @@ from ciphercost.report.words import (
 
 LIMITING = {
     BY_SOCKET: "the cost{} is that of TCP and TLS together",
-    "paced": "large answers{} may cost more than shown",
+    "paced": "large answers{} may cost more",
     "link-overflowed": "the cost{} is that of a link that loses more packets",
     "server-closes": "the cost{} contains new connections",
     "not-resumed": "the cost{} is that of full handshakes",
     "not-early": "the cost{} is that without early requests",
     "groups-differ": "the cost{} contains another key exchange",
     "rows-differ": "the cost{} compares different work",
-    "cost-changed": "the cost{} is a mean of two",
+    "cost-changed": "the cost{} is less certain than its interval",
     "aes-hidden": "the cost{} is that without the CPU's AES instructions",
     "cpu-crypto-unproven": "the cost{} may be that with the CPU's AES instructions",
     "server-not-verified": "the cost{} stands, but the protection is weaker",
@@ -40,7 +40,6 @@ LIMITING = {
 }
 """Warnings that can change the conclusion, the gravest first, and which figure each changes: `{}` is ` of` its cells. The others say how
 precise a figure is."""
-MOST_LIMITS = 2
 MOST_NAMED = 2
 """Cells that a limit names at most."""
 PREDICT = "ciphercost predict latest --rate 2000/s --cpu 2ms"
@@ -262,10 +261,10 @@ def _covered(cells: Sequence[Cell]) -> str:
     """What the intervals contain, and what they do not."""
     sessions = max(cell.sessions for cell in cells)
     if any(each.code == "not-restarted" for cell in cells for each in cell.warnings):
-        return "Not covered: restarts of your server."
+        return "Your server was not restarted, so the interval does not say what a restart changes."
     if any(cell.mode == "quick" for cell in cells) and sessions == 1:
-        whose = "" if all(cell.embedded for cell in cells) else "server "
-        return f"Not covered: {whose}restarts (run without --quick)."
+        what = "opening" if all(cell.embedded for cell in cells) else "start of the server"
+        return f"This is one {what}; more without --quick."
     return f"The intervals cover {sessions} starts of the server."
 
 
@@ -275,14 +274,14 @@ def _counted(cells: Sequence[Cell], where: str) -> str:
     if not count or next(limits(cells), ""):
         return ""
     return (
-        f"1 warning {where} is on a single figure."
+        f"The warning {where} does not change this."
         if count == 1
-        else f"{count} warnings {where} are on single figures."
+        else f"None of the {count} warnings {where} changes this."
     )
 
 
 def limits(cells: Sequence[Cell]) -> Iterator[str]:
-    """Warnings that can change the conclusion, the gravest first, each once and with the figure that it changes."""
+    """The gravest warning that can change the conclusion, with the figure that it changes, and how many more there are."""
     texts: dict[str, str] = {}
     hit: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
@@ -291,13 +290,12 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
                 texts.setdefault(each.code, each.text)
                 hit.setdefault(each.code, []).append(number)
     codes = [code for code in LIMITING if code in texts]
-    for code in codes[:MOST_LIMITS]:
+    further = f" (+{len(codes) - 1} below)" if len(codes) > 1 else ""
+    for code in codes[:1]:
         of_cells = _which(cells, hit[code])
         bracketed = f" ({of_cells})" if of_cells else ""
         figure = LIMITING[code].format(bracketed if code == "paced" else f" of {of_cells}" if of_cells else "")
-        yield f"{figure}: {re.split('[;:] ', texts[code])[0]}"
-    if len(codes) > MOST_LIMITS:
-        yield f"{len(codes) - MOST_LIMITS} more warnings are below"
+        yield f"{figure}: {re.split('[;:] ', texts[code])[0]}{further}"
 
 
 def _which(cells: Sequence[Cell], hit: Sequence[int]) -> str:

@@ -99,12 +99,12 @@ def by_request(parts: Parts) -> str:
 
 
 def elsewhere(added: Part, word: str = operation_text.OPERATION, parts: Parts | None = None) -> str:
-    """Whether it is worth worrying about: `Not worth worrying about for queries of 2 ms (0.9 % more CPU). It matters (over 1 %) where they …`.
+    """Whether it is worth worrying about: `Not worth worrying about for queries of 2 ms of CPU (0.9 % more). It matters (over 1 %) where they …`.
 
     `word`: what an operation is called; `parts`: what bytes and connections cost, if the run fitted that.
     """
     of_usual = f"{operation_text.many(word)} of {added_text.rough_time(USUAL)}"
-    said = f"{verdict(added, USUAL)} for {of_usual} ({added_text.share(added, USUAL)} more CPU)."
+    said = f"{verdict(added, USUAL)} for {of_usual} of CPU ({added_text.share(added, USUAL)} more)."
     if parts is None:
         return f"{said} {matters(added, 'they', ('new connections and large answers cost extra',))}"
     megabyte = Part(*(1e3 * each for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
@@ -143,11 +143,11 @@ def by_the_second(costs: Sequence[UnitCost]) -> str:
 
 
 def _aside(part: Part, per: str = "") -> str:
-    """`3.38 ms, 3.04–3.72`: a figure and its interval within brackets."""
+    """`+3.38 ms, 3.04–3.72`: what is added, and its interval, within brackets."""
     half = (part.high - part.low) / 2
     if part.low <= 0 <= part.high:
         return f"at most {added_text.time(max(part.high, 0.0), half)}{per}"
-    return f"{added_text.time(part.value, half)}{per}, {added_text.span(part.low, part.high, part.value)}"
+    return f"{'+' * (part.value > 0)}{added_text.time(part.value, half)}{per}, {added_text.span(part.low, part.high, part.value)}"
 
 
 def _piece(part: Part, known: str = "", *, whose: str = "") -> str:

@@ -50,14 +50,14 @@ def is_control(cell: Cell) -> bool:
 
 
 def on_and_off(cells: Sequence[Cell]) -> str:
-    """`TLS was on for one half of the load and off for the other`: how the arms of these cells differ."""
+    """`the same load ran with TLS and without`: how the arms of these cells differ."""
     if any(cell.pair for cell in cells):
         return "both arms were encrypted, each with its own setting"
     names = {cell.mechanism for cell in cells if not is_control(cell)}
     if len(names) != 1:
-        return "encryption on in half of the load, off in half"
+        return "the same load ran with encryption and without"
     (what,) = names
-    return f"{'TLS' if what == 'tls' else what} was on for one half of the load and off for the other"
+    return f"the same load ran with {'TLS' if what == 'tls' else what} and without"
 
 
 def share(part: int, whole: int, digits: int = 1) -> str:

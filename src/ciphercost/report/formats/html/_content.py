@@ -182,7 +182,7 @@ UNBROKEN = re.compile(
 )
 """What stays on one line: a figure with its unit, an interval, an option."""
 STRESSED = re.compile(
-    r"((?:Not w|Perhaps w|W)orth worrying about|not worth worrying about|protects|^Not proven|^NOT PROVEN|^Proven|Not covered|^Nothing to prove"
+    r"((?:Not w|Perhaps w|W)orth worrying about|not worth worrying about|protects|^Not proven|^NOT PROVEN|^Proven|^Nothing to prove"
     r"|^Measured on)"
 )
 """The words by which a reader finds an answer on the first screen."""
