@@ -87,7 +87,7 @@ def test_a_site_that_closes_and_compresses_gets_a_line_for_each(
 
 REFUSED: dict[str, tuple[Page, tuple[str, ...], tuple[str, ...]]] = {
     # page, options, words
-    "http to https": (odd_sites.to_https, (), ("so it enforces encryption and has no plain arm", "Measure a copy")),
+    "http to https": (odd_sites.to_https, (), ("so it enforces encryption and has no plain arm", "measure a copy")),
     "another path": (
         odd_sites.to_en,
         (),

@@ -7,6 +7,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import result_schema
@@ -78,7 +79,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert "31.49 → 31.92" in text
     # After a kill, the report has only what was recorded.
     kept.runs, kept.complete = kept.runs[:3], False
-    (directory / "study.json").write_bytes(run_directory.encode(kept))  # type: ignore[arg-type]
+    (directory / "study.json").write_bytes(msgspec.json.encode(kept))
     again = conclude.result_of(directory).study
     assert again is not None
     assert not again.complete

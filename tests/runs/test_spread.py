@@ -206,7 +206,7 @@ def test_every_report_says_how_many_machines_it_covers(measured: Measured) -> No
     assert machines_text.differ(between) in " ".join(texts["terminal"].split())
     assert machines_text.QUICK in " ".join(texts["terminal"].split())
     assert max(map(len, texts["terminal"].splitlines())) <= WIDTH
-    assert texts["html"].count("<svg role=") == 2
+    assert texts["html"].count("<svg role=") == 3
     assert "http" not in texts["html"].replace("http-equiv", "")
 
 

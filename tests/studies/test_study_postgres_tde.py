@@ -666,7 +666,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
     assert "a factor of 6.0" in text
     # A run that was interrupted after its first arm: nothing is made up.
     kept.runs, kept.complete = kept.runs[:1], False
-    (directory / "study.json").write_bytes(run_directory.encode(kept))  # type: ignore[arg-type]
+    (directory / "study.json").write_bytes(msgspec.json.encode(kept))
     again = run_directory.read_study(directory)
     assert again is not None
     cut = STUDY.compare(again, result.cells)
