@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from ciphercost.load.jdbc import options
@@ -18,8 +16,11 @@ BY_CLIENT = "client-"
 CLIENT, MECHANISM = "client", "mechanism"
 
 
-def reference_of(cell: CellSpec, mechanism: Mechanism) -> CellSpec | None:
-    """The cell as its reference arm sees it; None if that arm is plain. Raises UsageError for what the arms can't differ in."""
+def reference_of(cell: CellSpec, mechanism: Mechanism, other: Mechanism) -> CellSpec | None:
+    """The cell as its reference arm sees it; None if that arm is plain. Raises UsageError for what the arms can't differ in.
+
+    `other`: the mechanism of that arm, usually the cell's own.
+    """
     if not cell.versus:
         return None
     if mechanism.layer == "control":
@@ -40,8 +41,12 @@ def reference_of(cell: CellSpec, mechanism: Mechanism) -> CellSpec | None:
             raise UsageError(
                 f"--versus and {name}={value}: only a pair of a plain and an encrypted arm can have both; remove one of them"
             )
-    own = {name: value for name, value in cell.versus.items() if name not in others}
     instead = cell.versus.get(MECHANISM, "")
+    if other.layer != mechanism.layer:
+        raise UsageError(
+            f"--versus mechanism={instead}: {cell.mechanism} encrypts in columns and {instead} does not; name a mechanism that does, or "
+            "measure both against none in cells of their own"
+        )
     if CLIENT in cell.versus and not (options.asked(cell) and cell.versus[CLIENT].startswith(options.WORD)):
         raise UsageError(
             f"--versus {CLIENT}={cell.versus[CLIENT]}: two JDBC drivers can be compared so, as they read rows in the same form; write --client "
@@ -57,19 +62,16 @@ def reference_of(cell: CellSpec, mechanism: Mechanism) -> CellSpec | None:
             f"--versus mechanism={instead}: encrypts in the application, which can seal values for one arm only; name it as the target, and the "
             f"other mechanism with --versus mechanism={cell.mechanism}"
         )
-    # Options that belong to the other mechanism alone would be unknown to this one.
-    shared = {} if MECHANISM in cell.versus else cell.factors
+    # Factors that only the one mechanism has say nothing of the other.
+    unknown = set(known) - {factor.name for factor in other.factors}
+    factors = {name: value for name, value in cell.factors.items() if name not in unknown}
     return msgspec.structs.replace(
         cell,
         versus={},
-        factors={**(shared or _without(cell.factors, known)), **own},
+        factors=factors | {name: value for name, value in cell.versus.items() if name not in others},
         client=cell.versus.get(CLIENT, cell.client),
         mechanism=cell.versus.get(MECHANISM, cell.mechanism),
     )
-
-
-def _without(factors: Mapping[str, str], names: list[str]) -> dict[str, str]:
-    return {name: value for name, value in factors.items() if name not in names}
 
 
 def pair_of(cell: PlannedCell) -> Pair | None:
