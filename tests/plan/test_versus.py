@@ -60,7 +60,9 @@ def test_the_arms_have_the_names_of_their_settings(
 def test_what_both_mechanisms_have_is_set_for_both() -> None:
     cell = planned("mysql:aes-cbc-256", workload="search", factors={"iv": "fixed"}, versus={"mechanism": "aes-cbc-128"})
     assert (cell.of("plain").factors["iv"], cell.of("encrypted").factors["iv"]) == ("fixed", "fixed")
-    other = planned("mysql:aes-cbc-256", workload="search", factors={"iv": "fixed"}, versus={"mechanism": "aes-ecb-256"})
+    other = planned(
+        "mysql:aes-cbc-256", workload="search", factors={"iv": "fixed"}, versus={"mechanism": "aes-ecb-256"}
+    )
     assert "iv" not in other.of("plain").factors
 
 
@@ -85,7 +87,11 @@ def test_a_cell_without_versus_is_plain_and_encrypted() -> None:
         ("postgresql:tls", {"versus": {"versoin": "1.2"}}, "version"),
         ("postgresql:tls", {"versus": {"version": "1.4"}}, "1.4"),
         ("postgresql:tls", {"versus": {"mechanism": "pgcrypto"}}, "--versus mechanism=pgcrypto"),
-        ("mysql:aes-cbc-256", {"workload": "search", "versus": {"mechanism": "tls"}}, "does not; name a mechanism that does"),
+        (
+            "mysql:aes-cbc-256",
+            {"workload": "search", "versus": {"mechanism": "tls"}},
+            "does not; name a mechanism that does",
+        ),
         ("mysql:aes-cbc-256", {"workload": "search", "versus": {"mechanism": "aes-cbx-256"}}, "aes-cb"),
         ("haproxy:tls", {"versus": {"hop": "envoy"}, "workload": "connect"}, "remove one of them"),
         ("postgresql:tls", {"versus": {"version": "1.2"}, "cpu_crypto": "off"}, "cpu_crypto=off"),
