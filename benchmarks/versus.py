@@ -1,7 +1,7 @@
 """Two encrypted settings in one cell (`--versus`) beside the same comparison by two cells of one experiment (`--matrix`), with as much load for both;
-and 40 runs of a setting against itself.
+and 40 runs of a setting against itself, in quick and in full mode.
 
-    python benchmarks/versus.py [pairs] [a_a] [SECONDS]
+    python benchmarks/versus.py [pairs] [a_a] [a_a_full] [SECONDS]
 
 Each comparison has SECONDS of load: one cell of that length with --versus, two cells of half of it with --matrix. The ratio is the half-width of
 the matrix's interval ÷ that of the pair, both of the log ratio of operations per second.
@@ -44,7 +44,7 @@ COMPARISONS = (
 
 
 def rows() -> list[Row]:
-    return [*map(pair, COMPARISONS), a_a()]
+    return [*map(pair, COMPARISONS), a_a(QUICK), a_a(FULL)]
 
 
 def pair(of: Comparison, seconds: float = SECONDS) -> Row:
@@ -75,18 +75,34 @@ def half(of: Estimate) -> float:
     return (math.log(of.high) - math.log(of.low)) / 2
 
 
-def a_a() -> Row:
+QUICK = Spec(
+    [CellSpec("postgresql", "tls", regime="one-core", factors={"version": "1.3"}, versus={"version": "1.3"})],
+    mode="quick",
+    sessions=1,
+    time=RUN_SECONDS,
+    latency=False,
+)
+FULL = Spec(
+    [CellSpec("valkey", "tls", regime="one-core", factors={"version": "1.3"}, versus={"version": "1.3"})],
+    sessions=8,
+    time=8.0,
+    slice_seconds=0.1,
+    latency=False,
+)
+
+
+def a_a(of: Spec) -> Row:
     """How many intervals of a setting against itself miss 1."""
-    cell = CellSpec("postgresql", "tls", regime="one-core", factors={"version": "1.3"}, versus={"version": "1.3"})
     missed = 0
     with tempfile.TemporaryDirectory() as place:
         for number in range(RUNS):
-            spec = Spec(cells=[cell], seed=number + 1, mode="quick", sessions=1, time=RUN_SECONDS, latency=False)
+            spec = msgspec.structs.replace(of, seed=number + 1)
             found = pipeline.run(spec, Path(place) / str(number)).cells[0].overhead["throughput"]
             missed += not found.low <= 1 <= found.high
             print(f"  {number + 1}: {found.ratio - 1:+.3%} ({found.low - 1:+.3%} to {found.high - 1:+.3%})", flush=True)
     ratio = (ALLOWED + 1) / (missed + 1)
-    row = f"{RUNS} runs of TLS 1.3 against TLS 1.3: {missed} intervals miss 1; at most {ALLOWED}"
+    what = f"{of.cells[0].engine}, {of.mode} mode"
+    row = f"{RUNS} runs of TLS 1.3 against TLS 1.3 ({what}): {missed} intervals miss 1; at most {ALLOWED}"
     return {"bench": "versus", "row": row, "ratio": ratio, "low": ratio, "high": ratio, "aim": 1.0}
 
 
@@ -95,10 +111,12 @@ def _measured(cells: list[CellSpec], seconds: float, place: Path) -> list[Cell]:
 
 
 if __name__ == "__main__":
-    wanted = [each for each in sys.argv[1:] if each in ("pairs", "a_a")] or ["pairs", "a_a"]
+    parts = {"a_a": QUICK, "a_a_full": FULL}
+    wanted = [each for each in sys.argv[1:] if each in ("pairs", *parts)] or ["pairs", *parts]
     seconds = next((float(each) for each in sys.argv[1:] if each.isdigit()), SECONDS)
     if "pairs" in wanted:
         for each in COMPARISONS:
             print(pair(each, seconds)["row"], flush=True)
-    if "a_a" in wanted:
-        print(a_a()["row"], flush=True)
+    for name, spec in parts.items():
+        if name in wanted:
+            print(a_a(spec)["row"], flush=True)
