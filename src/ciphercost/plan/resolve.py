@@ -88,8 +88,8 @@ def resolve(cell: CellSpec) -> PlannedCell:
     cell_checks.check_column_client(planned)
     cell_checks.check_server(planned)
     planned = msgspec.structs.replace(planned, conditions=conditions.parse(cell, engine, mechanism))
-    instead = mechanisms.get(cell.versus[versus.MECHANISM]) if versus.MECHANISM in cell.versus else mechanism
-    if (other := versus.reference_of(cell, mechanism, instead)) is not None:
+    instead = cell.versus.get(versus.MECHANISM, "") if mechanism.layer == "column" else ""
+    if (other := versus.reference_of(cell, mechanism, mechanisms.get(instead) if instead else mechanism)) is not None:
         planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
