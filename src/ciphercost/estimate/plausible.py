@@ -50,6 +50,11 @@ def is_no_cost(cell: Cell) -> bool:
     return any(each.code in NO_COST for each in cell.warnings)
 
 
+def tells_cost(cell: Cell) -> bool:
+    """Whether the cell measured what encryption costs against none, so that costs of other work may be computed from it."""
+    return cell.status == "ok" and cell.pair is None and not is_no_cost(cell)
+
+
 # ── waits ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -145,13 +145,7 @@ def _beside(
 
 def _has_cost(cell: Cell) -> bool:
     known = ("client_cpu" if cell.embedded else "server_cpu") in cell.added
-    return (
-        known
-        and cell.status == "ok"
-        and cell.pair is None
-        and not plausible.is_no_cost(cell)
-        and cell.mechanism != "none"
-    )
+    return known and plausible.tells_cost(cell) and cell.mechanism != "none"
 
 
 def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> Prediction:

@@ -63,8 +63,7 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = (), starts: Seq
     """
     alike: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
-        told = cell.status == "ok" and cell.pair is None and not plausible.is_no_cost(cell)
-        if told and cell.layer in ("rest", "column"):
+        if plausible.tells_cost(cell) and cell.layer in ("rest", "column"):
             alike.setdefault(_like(cell), []).append(number)
     found: list[UnitCost] = []
     for numbers in alike.values():

@@ -69,6 +69,11 @@ _INWARD = {outside: inside for inside, outside in PLACES.items()}
 _KEY = re.compile(r"^(plain|encrypted|reference|compared)(?=$|_)")
 
 
+def place(pair: Pair | None, arm: Arm) -> str:
+    """What result.json and tables call this arm of a cell: `plain`, or `reference` if both arms are encrypted. Pure."""
+    return PLACES[arm] if pair else arm
+
+
 def outward_key(name: str) -> str:
     """What result.json calls a field in a cell whose arms are both encrypted. Pure."""
     return _KEY.sub(lambda found: PLACES.get(found[1], found[1]), name)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ciphercost.estimate import disturbance, levels
-from ciphercost.model.pair import PLACES
+from ciphercost.model.pair import place
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
+from ciphercost.report.words import pair_text
 
 COLUMNS: dict[str, tuple[type, str]] = {
     "run": (str, "the run's id"),
@@ -71,7 +72,7 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     known |= {name: getattr(cell, name) for name in same.split()}
     known["verdict"] = cell.verdict
     if cell.pair:
-        known["arms"] = f"{cell.pair.reference.name} → {cell.pair.compared.name}"
+        known["arms"] = pair_text.arrow(cell.pair)
     codes = (
         ["disturbed"] * cell.disturbed
         + ["disturbed-mostly"] * (disturbance.state(cell) == "mostly")
@@ -91,8 +92,7 @@ def _levels(cell: Cell, metric: str) -> dict[str, Any]:
     if metric not in levels.LEVELS:
         return {}
     read, unit = levels.LEVELS[metric]
-    names = PLACES if cell.pair else {arm: arm for arm in ARMS}
-    return {names[arm]: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
+    return {place(cell.pair, arm): read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
 
 
 def listed(values: Mapping[str, str]) -> str:

@@ -291,11 +291,12 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
                 hit.setdefault(each.code, []).append(number)
     codes = [code for code in LIMITING if code in texts]
     further = f" (+{len(codes) - 1} below)" if len(codes) > 1 else ""
-    for code in codes[:1]:
-        of_cells = _which(cells, hit[code])
+    if codes:
+        gravest = codes[0]
+        of_cells = _which(cells, hit[gravest])
         bracketed = f" ({of_cells})" if of_cells else ""
-        figure = LIMITING[code].format(bracketed if code == "paced" else f" of {of_cells}" if of_cells else "")
-        yield f"{figure}: {re.split('[;:] ', texts[code])[0]}{further}"
+        figure = LIMITING[gravest].format(bracketed if gravest == "paced" else f" of {of_cells}" if of_cells else "")
+        yield f"{figure}: {re.split('[;:] ', texts[gravest])[0]}{further}"
 
 
 def _which(cells: Sequence[Cell], hit: Sequence[int]) -> str:

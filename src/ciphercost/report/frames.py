@@ -16,7 +16,7 @@ import msgspec
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
-from ciphercost.model.pair import PLACES
+from ciphercost.model.pair import place
 from ciphercost.model.result import Result
 from ciphercost.model.slices import AgentSlice, Counters, SliceRecord
 from ciphercost.report.figures import COLUMNS, figures
@@ -111,8 +111,8 @@ def _rows(facts: RunFacts, records: Iterator[SliceRecord]) -> Iterator[tuple[Any
     of_agent = [name for name in AgentSlice.__struct_fields__ if name != "arm"]
     for each in records:
         agent, counters = each.agent, each.counters
-        if facts.cells[each.cell].pair:
-            each = msgspec.structs.replace(each, arm=PLACES[each.arm])
+        if pair := facts.cells[each.cell].pair:
+            each = msgspec.structs.replace(each, arm=place(pair, each.arm))
         yield (
             *heads[each.cell],
             *(getattr(each, name) for name in own),

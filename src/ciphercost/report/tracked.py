@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from ciphercost.estimate import failures, plausible
-from ciphercost.model.pair import PLACES
+from ciphercost.model.pair import place
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 from ciphercost.report import cell_ids
@@ -56,5 +56,5 @@ def failed(cell: Cell) -> dict[str, float]:
     of = cell.failures
     if of is None or not of.plain + of.encrypted:
         return {}
-    plain, encrypted = PLACES.values() if cell.pair else ARMS
+    plain, encrypted = (place(cell.pair, arm) for arm in ARMS)
     return {plain: of.plain / of.plain_slices, encrypted: of.encrypted / of.encrypted_slices}

@@ -12,6 +12,7 @@ from ciphercost.model.result import Cell, Result
 from ciphercost.model.slices import Finding, Proof, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
+from ciphercost.report.words import pair_text
 from ciphercost.report.words.figure_text import (
     UNRESOLVED,
     bounds,
@@ -218,7 +219,7 @@ def heading_words(cell: Cell, *, brief: bool = False) -> dict[str, str]:
     return {
         "engine": server_name(cell),
         "mechanism": cell.mechanism,
-        "arms": f"{cell.pair.reference.name} → {cell.pair.compared.name}" if cell.pair else "",
+        "arms": pair_text.arrow(cell.pair) if cell.pair else "",
         "workload": cell.workload,
         # An imported record may not give the number of clients, and a run that was cut off early does not know it yet.
         "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients else "",
