@@ -43,7 +43,7 @@ SHELL  := /bin/bash
 
 help:
 	@echo "make quick     build, then measure what encryption costs here (one minute of load)"
-	@echo "make test      fetch the servers that the tests need, and run the quick tests (half an hour on two cores)"
+	@echo "make test      fetch the servers that the tests need, and run the quick tests (about 20 minutes on two cores)"
 	@echo "make test-all  run all tests, with exhaustive simulations, old server versions, vendors' servers and long studies"
 	@echo "make check     check formatting, lint and types, in Python and Rust; check the workflows"
 	@echo "make fresh     run 'make quick' and some tests in minimal Debian 12 and 13 systems (needs root and mmdebstrap)"
@@ -81,6 +81,7 @@ check: dev
 	$(BIN)/deptry --no-ansi src
 	cd $(RUST) && cargo fmt --check
 	cd $(RUST) && cargo clippy --release --all-targets --quiet -- -D warnings
+	@bash tools/go/check.sh
 	@bash tools/actionlint/run.sh
 
 bench: dev servers

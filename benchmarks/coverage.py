@@ -144,7 +144,7 @@ def machine(noise: simulate.Noise) -> simulate.Noise:
 def one_arm(own: simulate.Noise, sd: float) -> simulate.Noise:
     """d of blocks in noise of one arm, with shared white noise of `sd`."""
     white = partial(simulate.white, sd=sd)
-    return lambda random, runs, blocks: simulate.experiment(random, white, runs, blocks, own=own).values
+    return lambda random, runs, blocks: simulate.experiment(random, white, runs, blocks, arm_noise=own).values
 
 
 KINDS = {

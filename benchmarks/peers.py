@@ -81,6 +81,7 @@ class Pgbench:
         self.directory = directory
         self.script = directory / "select.sql"
         self.script.write_text(self.sql)
+        self.script_options = ["-f", str(self.script)]
         self.program = self._find()
 
     def _find(self) -> str:
@@ -94,8 +95,9 @@ class Pgbench:
             "no pgbench: install postgresql-contrib, or `ciphercost install postgresql@18 --source debian`"
         )
 
-    def slice(self, fields: Connection, clients: int, cpu: int, seconds: int) -> Slice:
-        environment = {
+    def environment(self, fields: Connection) -> dict[str, str]:
+        """Variables with which libpq connects as the agent does."""
+        return {
             "PGPASSWORD": reveal(fields.password),
             "PGSSLMODE": "verify-full" if encrypted(fields) else "disable",
             "PGSSLROOTCERT": str(fields.tls_ca),
@@ -105,10 +107,15 @@ class Pgbench:
             "PGGSSENCMODE": "disable",
             "PGCHANNELBINDING": "disable",
         }
+
+    def where(self, fields: Connection) -> list[str]:
+        """Options that name port, user and database."""
+        return ["-p", str(fields.port), "-U", str(fields.user), str(fields.database)]
+
+    def slice(self, fields: Connection, clients: int, cpu: int, seconds: int) -> Slice:
         length = ["-T", str(seconds)] if seconds else ["-t", "1"]
-        argv = [self.program, "-n", "-M", "prepared", "-c", str(clients), "-j", "1", *length, "-f", str(self.script)]
-        argv += ["-p", str(fields.port), "-U", str(fields.user), str(fields.database)]
-        text, cpu_seconds = timed(argv, cpu, environment, self.directory)
+        argv = [self.program, "-n", "-M", "prepared", "-c", str(clients), "-j", "1", *length, *self.script_options]
+        text, cpu_seconds = timed([*argv, *self.where(fields)], cpu, self.environment(fields), self.directory)
         rate = number(r"tps = ([\d.]+) \(without initial", text)
         return Slice(rate, rate * seconds, cpu_seconds)
 

@@ -110,7 +110,7 @@ def name(cell: CellSpec) -> str:
         filter(
             None,
             (
-                Path(cell.sql).stem if cell.sql else cell.workload,
+                Path(cell.script_names).stem if cell.sql else cell.workload,
                 cell.factors.get("size", ""),
                 cell.cache,
                 f"{cell.rows or ''}",

@@ -1,6 +1,6 @@
 """Runs the benchmarks named on the command line (default: all) and writes benchmarks/latest.json and a table.
 
-    python benchmarks/run.py [load_generator] [web_load] [kv_load] [threads] [controller] [report] [old_way] [a_a] [compare_a_a] [halts]
+    python benchmarks/run.py [load_generator] [script_load] [web_load] [kv_load] [threads] [controller] [report] [old_way] [a_a] [compare_a_a] [halts]
 
 Each row has a ratio with its 95 % interval and the aim: ours ÷ peer's, or limit ÷ ours without a peer. Higher is better.
 """
@@ -20,6 +20,7 @@ from ciphercost.model import run_directory
 HERE = Path(__file__).parent
 BENCHES = (
     "load_generator",
+    "script_load",
     "web_load",
     "kv_load",
     "threads",
@@ -30,7 +31,7 @@ BENCHES = (
     "compare_a_a",
     "halts",
 )
-PEERS = ("load_generator", "web_load", "kv_load")
+PEERS = ("load_generator", "script_load", "web_load", "kv_load")
 """Benchmarks that start a peer. If possible, client and server cores poll for both sides alike."""
 
 

@@ -1,4 +1,4 @@
-"""Build hook: adds the Java agent and the man page to the wheel, and to a released wheel also the dependency on the Rust agent.
+"""Build hook: adds the agents of other languages and the man page to the wheel, and to a released wheel also the dependency on the Rust agent.
 
 `make release` sets CIPHERCOST_RELEASE_JAR to the path of the Java agent's jar, and CIPHERCOST_RELEASE_SBOM to the path of
 the wheel's SBOM. The wheel then holds both and requires `ciphercost-agent` of exactly its own version. Without them, as when
@@ -17,7 +17,10 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 INSIDE = "ciphercost/_java"
+GO = "ciphercost/_go"
 JAR = "ciphercost-agent-jdbc.jar"
+PYTHON = "ciphercost_agent_python"
+"""The Python agent's package, which needs no building."""
 
 
 MAN_PAGE = "share/man/man1/ciphercost.1"
@@ -34,6 +37,16 @@ class AgentAndManPage(BuildHookInterface):
         if version == "editable":
             return
         self._add_man_page(build_data)
+        package = Path(self.root, "agents", "python", PYTHON)
+        for file in sorted(package.rglob("*.py")):
+            build_data["force_include"][str(file)] = (
+                f"ciphercost/_python/{PYTHON}/{file.relative_to(package).as_posix()}"
+            )
+        self._add_go_agent(build_data)
+        node = Path(self.root, "agents", "node")
+        build_data["force_include"] |= {
+            str(node / name): f"ciphercost/_node/{name}" for name in ("package.json", "src")
+        }
         if not os.environ.get("CIPHERCOST_RELEASE_JAR"):
             java = Path(self.root, "agents", "java")
             build_data["force_include"] |= {str(java / name): f"{INSIDE}/{name}" for name in ("pom.xml", "src")}
@@ -46,6 +59,12 @@ class AgentAndManPage(BuildHookInterface):
         """Called when the wheel is written."""
         if self._temporary is not None:
             self._temporary.cleanup()
+
+    def _add_go_agent(self, build_data: dict[str, Any]) -> None:
+        """Its sources, in every wheel: `go` builds it when one of its drivers is first used."""
+        go = Path(self.root, "agents", "go")
+        files = [path for path in sorted(go.iterdir()) if path.suffix in (".go", ".mod", ".sum")]
+        build_data["force_include"] |= {str(path): f"{GO}/{path.name}" for path in files}
 
     def _add_man_page(self, build_data: dict[str, Any]) -> None:
         made = runpy.run_path(str(Path(self.root, "release", "man_page.py")))["made"]()

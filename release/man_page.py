@@ -52,7 +52,8 @@ def _lines(cli: click.Group, version: str, date: str) -> Iterator[str]:
 
 def _usage(context: click.Context) -> Iterator[str]:
     yield f".B {escaped(context.command_path)}"
-    yield escaped(" ".join(context.command.collect_usage_pieces(context)))
+    pieces = escaped(" ".join(context.command.collect_usage_pieces(context)))
+    yield from textwrap.wrap(pieces, 78, break_long_words=False, break_on_hyphens=False)
 
 
 def _help(text: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Keep one version in all distributions. `version.py` checks that they agree; `version.py 0.2.0` writes a new one.
 
-The place is src/ciphercost/model/version.py. Cargo, Maven and CITATION.cff can't read it, so they hold copies. Prints the version.
+The place is src/ciphercost/model/version.py. Cargo, Maven, the Python and Node agents and CITATION.cff can't read it, so they hold copies. Prints the version.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ PLACES = {
     "agents/rust/Cargo.toml": r'^version = "(.*)"$',
     "agents/rust/Cargo.lock": r'^name = "ciphercost-agent"\nversion = "(.*)"$',
     "agents/java/pom.xml": r"<artifactId>ciphercost-agent-jdbc</artifactId>\n  <version>(.*)</version>",
+    "agents/python/ciphercost_agent_python/__init__.py": r'^VERSION = "(.*)"$',
+    "agents/node/package.json": r'^  "version": "(.*)",$',
     "CITATION.cff": r"^version: (.*)$",
 }
 """File -> where it states the version; the first place in the file counts."""

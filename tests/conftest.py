@@ -16,7 +16,6 @@ from xdist.remote import Producer
 import accounts
 import exhaustive
 import fake as fake_agent
-import huge_pages
 import initialised
 import kept_primes
 import late
@@ -81,12 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what stays to the end: thousands of tests and all modules."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE)
     gc.enable()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        huge_pages.use()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -95,6 +95,7 @@ RULES = [
         r"test_fuzz::test_some_seconds",
         instead="test_fuzz::test_seeds_and_corpus_are_answered",
     ),
+    *rules(LONG, r"test_recipes::test_it_runs_as_it_is_written\[(?!mosquitto)"),
     *rules(
         LONG,
         r"test_ray_tasks::test_",
@@ -304,7 +305,7 @@ RULES = [
     *rules(
         LONG,
         r"test_cluster::test_(an_open_loop|a_cluster_is_reached|agents_near_the_server|the_servers_cpu|a_node_with_another_ciphercost)",
-        instead="test_cluster::test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven",
+        instead="test_cluster::test_all_nodes_make_the_load_of_one_server_and_every_session_is_proven",
     ),
     *rules(
         LONG,
@@ -382,6 +383,7 @@ RULES = [
         r"test_client_aes_gcm_256::test_literals_are_sealed.*\[(mysql|firebird)\]",
         r"test_csv_run::test_the_users_own_rows.*\[(sqlite|duckdb)",
         r"test_deadlines::test_the_command_ends.*\[prove-(mysql|firebird|web|postgresql, TLS)",
+        r"test_dump_runs::test_the_users_database.*\[(postgresql:tls|mysql|firebird)",
         r"test_deadlines::test_the_command_ends.*\[run-.*(TLS|greeting)\]",
         r"test_estimator::test_a_hundred_thousand_slices.*\[quick\]",
         r"test_grants::.*\[mariadb",
@@ -434,6 +436,8 @@ RULES = [
         r"test_real_mysql::test_(a_url_of|a_wrong_password|a_running_server|prove_says).*\[mysql@",
         r"test_real_web::test_handshakes.*\[(.*-off|apache-cache.*|caddy.*|haproxy.*)\]",
         r"test_resume::test_a_run_killed_anywhere.*\[cells[1456]-",
+        r"test_secret_rows::.*\[(mysql|mariadb|postgresql@15)",
+        r"test_secret_rows::test_every_operation.*\[firebird",
         r"test_secrets::test_a_password_is_nowhere\[((postgresql|mysql|firebird)-jdbc|mariadb-rust)\]",
         r"test_server_limits::test_a_slow.*\[(mysql|mariadb|firebird)\]",
         r"test_study_pages::test_a_study_page.*\[(1440-light|375-dark|375-light-web|1440-dark-(jdbc|mysql|postgres|web|column|pq|valkey|cybertec))",

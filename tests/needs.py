@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import other_tools
+import recipe_parts
 from ciphercost import engines, hops
 from ciphercost.host import fips, package_client_errors, tls_library, tools, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import fuse
+from ciphercost.load import drivers as applications
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.model.errors import CiphercostError
 
@@ -41,11 +43,14 @@ PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "chattr": "e2fsprogs",
     "chromium": "chromium",
+    "go": "golang-go",
     "fio": "fio",
     "ip": "iproute2",
     "localedef": "libc-bin",
     "mandoc": "mandoc",
     "mkfs.ext4": "e2fsprogs",
+    "node": "nodejs",
+    "npm": "npm",
     "openssl": "openssl",
     "perf": "linux-perf",
     "psql": "postgresql-client",
@@ -107,6 +112,10 @@ def everything() -> Iterator[Need]:
         yield Need(server, partial(_server, server), partial(_fetch, server, source))
     yield Need("JDBC agent", lambda: java.jar(fetch=False), java.jar)
     yield Need("JDBC drivers", lambda: _jars(fetch=False), _jars)
+    newest = [applications.named(name)[-1] for name in applications.names()]
+    older = [driver for driver in applications.language("node").drivers if driver not in newest]
+    for driver in (*newest, *older):
+        yield Need(driver.title, partial(_driver, driver, fetch=False), partial(_driver, driver))
     yield Need("gocryptfs", lambda: tools.tool("gocryptfs", fetch=False), lambda: tools.tool("gocryptfs"))
     yield Need("cryfs", lambda: tools.tool("cryfs", fetch=False), lambda: tools.tool("cryfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
@@ -115,6 +124,9 @@ def everything() -> Iterator[Need]:
     yield Need("hops", lambda: _hops(fetch=False), _hops)
     yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
     yield Need("further load generators", other_tools.further, lambda: tools.together(other_tools.FURTHER))
+    for part in (part for parts in recipe_parts.PARTS.values() for part in parts):
+        yield Need(part.name, partial(part.place, False), partial(part.place, True))
+    yield Need("web load generators", other_tools.web, lambda: tools.together(other_tools.WEB))
     yield Need("mariadb-dump", other_tools.dumps, lambda: tools.together(other_tools.DUMPS))
 
 
@@ -176,6 +188,13 @@ def _fetch(server: str, source: str) -> None:
 
 def _jars(*, fetch: bool = True) -> list[object]:
     return [path for driver in drivers.DRIVERS for path in driver.jars(fetch=fetch)]
+
+
+def _driver(driver: applications.Driver, *, fetch: bool = True) -> bool:
+    language = applications.language(driver.language)
+    if fetch:
+        language.fetch(driver)
+    return language.is_here(driver)
 
 
 def _install(package: str) -> None:

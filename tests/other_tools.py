@@ -31,6 +31,7 @@ TOOLS = tools.Tools(
 FURTHER = tools.Tools(
     "further-loaders", ("apache2-utils", "redis-tools"), ("usr/bin/ab", "usr/bin/redis-benchmark"), "bookworm"
 )
+WEB = tools.Tools("web-loaders", ("hey", "siege"), ("usr/bin/hey", "usr/bin/siege"), "bookworm")
 DUMPS = tools.Tools("dumps", ("mariadb-client",), ("usr/bin/mariadb-dump",), "trixie")
 """What dumps a server, if the server's own packages have no such tool."""
 SECONDS = 60
@@ -48,6 +49,14 @@ def further() -> Path | None:
     """The directory of FURTHER; None if they weren't fetched."""
     try:
         return tools.together(FURTHER, fetch=False)
+    except MissingServer:
+        return None
+
+
+def web() -> Path | None:
+    """The directory of WEB; None if they weren't fetched."""
+    try:
+        return tools.together(WEB, fetch=False)
     except MissingServer:
         return None
 
@@ -76,4 +85,4 @@ def run(*argv: object, env: Mapping[str, str] | None = None, cwd: Path | None = 
 
 
 if __name__ == "__main__":
-    print(tools.together(TOOLS), tools.together(FURTHER))
+    print(tools.together(TOOLS), tools.together(FURTHER), tools.together(WEB))

@@ -190,7 +190,7 @@ def schema_page() -> None:
 def assemble() -> None:
     """Make build/docs anew."""
     shutil.rmtree(PAGES, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", PAGES)
+    shutil.copytree(ROOT / "docs", PAGES, ignore=shutil.ignore_patterns("state", "lib"))  # of a recipe that runs
     for page in (command_line, engine_page, mechanism_page, workload_page, document_pages, schema_page):
         page()
     (PAGES / "grants.md").unlink()

@@ -25,11 +25,11 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
     "program": ({"name": str}, {}),
     "variable": (
         {"name": str, "kind": str},
-        {"low": int, "high": int, "skew": (int, float), "length": int, "value": str, "of": str},
+        {"low": int, "high": int, "skew": (int, float), "length": int, "value": str, "of": str, "bits": int},
     ),
-    "cipher": ({"name": str, "key": str}, {}),
+    "cipher": ({"name": str, "key": str}, {"blind": str}),
     "transaction": ({"name": str, "weight": int}, {}),
-    "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str, "open": bool}),
+    "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str, "open": bool, "keep": str}),
     "connect": (
         {"arm": str, "driver": str},
         {
@@ -78,7 +78,7 @@ class FakeAgent:
         self.program_name = ""
         self.transactions: dict[str, int] = {}
         self.kinds: dict[str, str] = {}
-        self.ciphered = False
+        self.ciphered = self.blind = False
         self.arms: dict[str, dict[str, Any]] = {}
         self.slices = 0
 
@@ -141,7 +141,7 @@ class FakeAgent:
         self.program_name = name
         self.transactions = {}
         self.kinds = {}
-        self.ciphered = False
+        self.ciphered = self.blind = False
         return {"type": "ok"}
 
     def variable(self, **fields: Any) -> dict[str, Any]:
@@ -154,26 +154,32 @@ class FakeAgent:
             "constant": {"value"},
             "each": {"low", "high"},
             "sealed": {"of"},
+            "blind": {"of", "bits"},
         }
         kind = fields["kind"]
         if kind not in needs or needs[kind] != set(fields) - {"name", "kind"}:
             raise Refused("bad-message", f"a variable of kind '{kind}' does not accept these fields")
         if "high" in fields and fields["low"] > fields["high"]:
             raise Refused("bad-message", "low is above high")
-        if kind == "sealed" and (not self.ciphered or self.kinds.get(fields["of"], "sealed") in ("sealed", "each")):
+        made = ("sealed", "blind", "each")
+        if kind in made[:2] and (not self.ciphered or self.kinds.get(fields["of"], "sealed") in made):
             raise Refused(
                 "bad-message", "`sealed` needs a cipher, and a variable that can be sealed and is not sealed yet"
             )
+        if kind == "blind" and (not self.blind or fields["bits"] % 8 or not 8 <= fields["bits"] <= 256):
+            raise Refused("bad-message", "`blind` needs its own key, and bits: a multiple of 8 from 8 to 256")
         self.kinds[fields["name"]] = kind
         return {"type": "ok"}
 
-    def cipher(self, name: str, key: str) -> dict[str, Any]:
+    def cipher(self, name: str, key: str, blind: str | None = None) -> dict[str, Any]:
         self.need_program()
-        if name != "aes256-gcm" or len(key) != 64 or not set(key) <= set("0123456789abcdefABCDEF") or self.ciphered:
+        keys = [key] if blind is None else [key, blind]
+        sound = all(len(digits) == 64 and set(digits) <= set("0123456789abcdefABCDEF") for digits in keys)
+        if name != "aes256-gcm" or not sound or self.ciphered:
             raise Refused(
                 "bad-message", "a program accepts one cipher, aes256-gcm, with a key of 64 hexadecimal digits"
             )
-        self.ciphered = True
+        self.ciphered, self.blind = True, blind is not None
         return {"type": "ok"}
 
     def transaction(self, name: str, weight: int) -> dict[str, Any]:
@@ -183,12 +189,21 @@ class FakeAgent:
         self.transactions[name] = weight
         return {"type": "ok"}
 
-    def statement(self, transaction: str, parameters: str, open: bool = False, **_: Any) -> dict[str, Any]:  # noqa: A002
+    def statement(
+        self,
+        transaction: str,
+        parameters: str,
+        open: bool = False,  # noqa: A002
+        keep: str = "",
+        **_: Any,
+    ) -> dict[str, Any]:
         self.need_program()
         if len({name for name in parameters.split() if self.kinds.get(name) == "each"}) > 1:
             raise Refused("bad-message", "a statement may use at most one variable of kind 'each'")
         if open and not self.ciphered:
             raise Refused("bad-message", "`open` needs a cipher")
+        if keep and (not open or self.kinds.get(keep, "sealed") in ("sealed", "blind", "each")):
+            raise Refused("bad-message", "`keep` names a variable that is drawn once, and needs `open`")
         if transaction not in self.transactions:
             raise Refused("bad-message", f"unknown transaction '{transaction}'")
         return {"type": "ok"}
@@ -258,7 +273,7 @@ class FakeAgent:
         done -= errors
         return {
             "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "work": float(done), "errors": errors,
-            "rows": done, "sealed": 0, "opened": 0, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
+            "rows": done, "sealed": 0, "opened": 0, "retries": 0, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
             "threads": 1, "histogram": times,

@@ -16,6 +16,7 @@ from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, specs, targets, toml
 from ciphercost.plan.planned import Plan
+from ciphercost.provision import dump_tables
 from ciphercost.report import cell_ids, frames, notebook
 from ciphercost.report.formats import md
 from ciphercost.runs import conclude, pipeline
@@ -50,7 +51,7 @@ class Result(results.Result, frozen=True):
     @classmethod
     def of(cls, result: results.Result) -> Result:
         known = {name: getattr(result, name) for name in results.Result.__struct_fields__}
-        return cls(**known | {"cells": [Cell.of(each) for each in result.cells]})
+        return cls(**known | {"cells": [Cell.of(cell) for cell in result.cells]})
 
     def __repr__(self) -> str:
         return notebook.line(self)
@@ -59,7 +60,7 @@ class Result(results.Result, frozen=True):
         return len(self.cells)
 
     def __iter__(self) -> Iterator[Cell]:
-        return (each if isinstance(each, Cell) else Cell.of(each) for each in self.cells)
+        return (cell if isinstance(cell, Cell) else Cell.of(cell) for cell in self.cells)
 
     def __getitem__(self, key: str | int) -> Cell:
         """A cell by its number or by words that only it has.
@@ -100,7 +101,8 @@ class Result(results.Result, frozen=True):
 
 def run(given: object, directory: str | Path | None, options: Mapping[str, Any]) -> Result:
     """See `ciphercost.run`."""
-    return Result.of(pipeline.run_in(plan(given, options), path(directory) if directory else None)[0])
+    with dump_tables.available():
+        return Result.of(pipeline.run_in(plan(given, options), path(directory) if directory else None)[0])
 
 
 def load(directory: str | Path) -> Result:
@@ -126,7 +128,7 @@ def plan(given: object, options: Mapping[str, Any]) -> Plan:
         if name not in OF_SPEC + OF_CELLS:
             raise UsageError(f"run has no option '{name}'; {nearest(name, OF_SPEC + OF_CELLS)}")
     of_cells = {name: value for name, value in options.items() if name in OF_CELLS}
-    cells = [msgspec.structs.replace(cell(each, of_cells), **of_cells) for each in several]
+    cells = [msgspec.structs.replace(cell(target, of_cells), **of_cells) for target in several]
     of_spec = {name: _parsed(name, value) for name, value in options.items() if name in OF_SPEC}
     quick = {"sessions": 1} if options.get("mode") == "quick" else {}
     return ranged(Spec(cells, **{"time": schedule.seconds(cells), **quick, **of_spec}))
@@ -148,17 +150,18 @@ def cell(given: object, options: Mapping[str, Any]) -> CellSpec:
     if not isinstance(given, str):
         raise UsageError(f"run takes {TAKES}; the list contains {type(given).__name__}")
     engine, version, mechanism = targets.target(given)
-    usual = tables.DEFAULT_WORKLOAD if options.get("csv") else engines.get(engine).usual_workload
+    own_rows = options.get("csv") or (options.get("dump") and options.get("secret"))
+    usual = tables.DEFAULT_WORKLOAD if own_rows else engines.get(engine).usual_workload
     return CellSpec(engine, mechanism, version, workload=usual)
 
 
-def ranged(made: Spec) -> Plan:
+def ranged(spec: Spec) -> Plan:
     """The plan of a spec, with the same checks as a spec file. Raises UsageError, also for a value of a wrong type."""
     try:
-        msgspec.convert(msgspec.to_builtins(made), Spec)
+        msgspec.convert(msgspec.to_builtins(spec), Spec)
     except (msgspec.ValidationError, TypeError) as error:
         raise UsageError(f"the spec: {error}") from None
-    return specs.plan(made)
+    return specs.plan(spec)
 
 
 def path(given: object) -> Path:

@@ -52,8 +52,9 @@ def cell(
 
 
 def connecting(engine: str) -> Cell:
-    made = cell(engine, plain=2_000, added=1_700, workload="connect")
-    return msgspec.structs.replace(made, arms={arm: each | {"connects": 1000} for arm, each in made.arms.items()})
+    connect_cell = cell(engine, plain=2_000, added=1_700, workload="connect")
+    arms = {arm: figures | {"connects": 1000} for arm, figures in connect_cell.arms.items()}
+    return msgspec.structs.replace(connect_cell, arms=arms)
 
 
 def record(cells: list[Cell], number: int = 0, cpu: str = "Test CPU", **factors: str) -> Checked:
@@ -61,7 +62,7 @@ def record(cells: list[Cell], number: int = 0, cpu: str = "Test CPU", **factors:
     one = msgspec.structs.replace(
         results.result(*cells), id=f"20261121-120000-{number:06x}", machine=results.MACHINE | {"cpu": cpu}
     )
-    specs = [CellSpec(each.engine, each.mechanism, factors=factors) for each in cells]
+    specs = [CellSpec(cell.engine, cell.mechanism, factors=factors) for cell in cells]
     planned = registry_facts.planned([resolve(CellSpec("postgresql", "tls"))] * len(cells))
     return Checked(RunFacts(2, one.id, one.started, one.tool, one.machine, 7, Spec(specs), planned), one, "complete")
 
@@ -78,17 +79,17 @@ MANY = [
 
 
 def test_each_answer_says_what_it_protects_and_what_to_do_next() -> None:
-    found = answers.of(rows([record(MANY)]))
-    assert {each.layer for each in found} == {"transit", "rest", "column"}
-    for each in found:
-        assert each.lead.protects is not None
-        words, commands = each.further
+    every_answer = answers.of(rows([record(MANY)]))
+    assert {answer.layer for answer in every_answer} == {"transit", "rest", "column"}
+    for answer in every_answer:
+        assert answer.lead.protects is not None
+        words, commands = answer.further
         assert words.startswith("measure ")
         for command in commands:
             name = command.split()[1]
             options = {option for param in commands_of(name) for option in param.opts}
             assert {word for word in command.split() if word.startswith("--")} <= options
-        assert f"{each.engine}:{each.mechanism}" in commands[0]
+        assert f"{answer.engine}:{answer.mechanism}" in commands[0]
 
 
 def commands_of(name: str) -> list[click.Parameter]:
@@ -110,9 +111,9 @@ def commands_of(name: str) -> list[click.Parameter]:
     ],
 )
 def test_the_same_addition_for_statements_of_other_sizes(us: float, levels: str, change: tuple[float, str]) -> None:
-    found = added_text.of(cell())
-    assert found
-    at = answers.at_size(found, us)
+    added = added_text.of(cell())
+    assert added
+    at = answers.at_size(added, us)
     number, _, form = at.change.partition(" ")
     assert (at.levels, float(number), form) == (levels, *change)
     assert ("times" in at.change) == ("times" in at.interval), "one form for the figure and its interval"
@@ -121,21 +122,24 @@ def test_the_same_addition_for_statements_of_other_sizes(us: float, levels: str,
 def test_what_cannot_be_told_from_nothing_has_an_upper_bound_only() -> None:
     unseen = cell(added=0.5)
     unseen = msgspec.structs.replace(unseen, added={"server_cpu": Added(0.5, -1.0, 2.0, 0.7, 8)})
-    found = added_text.of(unseen)
-    assert found
-    at = answers.at_size(found, 100)
+    added = added_text.of(unseen)
+    assert added
+    at = answers.at_size(added, 100)
     assert not at.levels
     assert "at most 2 %" in at.change
 
 
 @pytest.mark.parametrize("layer", ["rest", "column"])
 def test_nothing_is_carried_over_where_pages_or_values_decide(layer: str) -> None:
-    made = cell("mysql", "innodb-tde", layer=layer)
+    tde = cell("mysql", "innodb-tde", layer=layer)
     if layer == "rest":
-        costs = made.overhead | {"machine_cpu_per_op": results.estimate(1.5)}
-        arms = {arm: each | {"machine_cpu_us_per_op": each["server_cpu_us_per_op"]} for arm, each in made.arms.items()}
-        made = msgspec.structs.replace(made, overhead=costs, arms=arms, added={"machine_cpu": made.added["server_cpu"]})
-    (answer,) = answers.of(rows([record([made])]))
+        costs = tde.overhead | {"machine_cpu_per_op": results.estimate(1.5)}
+        arms = {
+            arm: figures | {"machine_cpu_us_per_op": figures["server_cpu_us_per_op"]}
+            for arm, figures in tde.arms.items()
+        }
+        tde = msgspec.structs.replace(tde, overhead=costs, arms=arms, added={"machine_cpu": tde.added["server_cpu"]})
+    (answer,) = answers.of(rows([record([tde])]))
     assert not answer.sizes
     assert answer.depends
 
@@ -143,7 +147,7 @@ def test_nothing_is_carried_over_where_pages_or_values_decide(layer: str) -> Non
 def test_a_short_statement_with_usual_settings_stands_for_the_others() -> None:
     long = cell(plain=5, added=250, workload="bulk-read")
     long = msgspec.structs.replace(
-        long, arms={arm: each | {"wire_bytes_per_op": 1e6} for arm, each in long.arms.items()}
+        long, arms={arm: figures | {"wire_bytes_per_op": 1e6} for arm, figures in long.arms.items()}
     )
     usual = record([connecting("postgresql"), long, cell(), cell(disturbed=True, plain=3)])
     special = record([cell(plain=2, added=1)], 1, version="1.2")
@@ -151,7 +155,7 @@ def test_a_short_statement_with_usual_settings_stands_for_the_others() -> None:
     assert (answer.lead.workload, answer.lead.choices, answer.lead.disturbed) == ("point-select", 0, False)
     assert answer.connection
     assert answer.connection.connects
-    assert {each.workload for each in answer.others} >= {"bulk-read"}
+    assert {row.workload for row in answer.others} >= {"bulk-read"}
 
 
 def test_only_connections_were_measured() -> None:
@@ -163,24 +167,24 @@ def test_only_connections_were_measured() -> None:
 def test_cpu_models_stand_side_by_side_where_both_measured_the_same_cell() -> None:
     both = rows([record([cell()], 0, "One CPU"), record([cell(added=9)], 1, "Other CPU")])
     (answer,) = answers.of(both)
-    assert {answer.lead.machine.cpu, *(each.machine.cpu for each in answer.elsewhere)} == {"One CPU", "Other CPU"}
-    names = pages.names([each.machine for each in both])
+    assert {answer.lead.machine.cpu, *(row.machine.cpu for row in answer.elsewhere)} == {"One CPU", "Other CPU"}
+    names = pages.names([row.machine for row in both])
     assert not answers.cpu_models(both, names)
     different = rows([record([cell()], 0, "One CPU"), record([cell("mysql")], 1, "Other CPU")])
-    assert all(not each.elsewhere for each in answers.of(different))
-    assert "one CPU model" in answers.cpu_models(different, pages.names([each.machine for each in different]))
+    assert all(not other.elsewhere for other in answers.of(different))
+    assert "one CPU model" in answers.cpu_models(different, pages.names([row.machine for row in different]))
 
 
 # ── order, proof, scale
 
 
 def test_the_best_known_servers_with_tls_come_first() -> None:
-    found = rows([record(MANY)])
-    engines = list(dict.fromkeys(row.engine for row in found))
+    ordered = rows([record(MANY)])
+    engines = list(dict.fromkeys(row.engine for row in ordered))
     assert engines[: len(ASKED_FIRST)] == list(ASKED_FIRST)
-    assert {row.mechanism for row in found[: len(SERVERS)]} == {"tls"}
-    assert [row.layer for row in found] == sorted(
-        (row.layer for row in found), key=["transit", "rest", "column", "control"].index
+    assert {row.mechanism for row in ordered[: len(SERVERS)]} == {"tls"}
+    assert [row.layer for row in ordered] == sorted(
+        (row.layer for row in ordered), key=["transit", "rest", "column", "control"].index
     )
 
 
@@ -210,16 +214,16 @@ def with_sizes(metric: str, *sizes: float) -> list[Row]:
 @pytest.mark.parametrize("metric", ["cpu", "throughput", "p99"])
 @pytest.mark.parametrize("sizes", [(), (0.5,), (0.3, 0.31), (1e-3, 40.0), (0.15, 3e5), (-4.0,), (2e7, -1.0, 0.0)])
 def test_labels_of_an_axis_have_room_and_bars_stay_inside(metric: str, sizes: tuple[float, ...]) -> None:
-    found = with_sizes(metric, *sizes)
-    axis = axes.of(found)[metric]
+    sized = with_sizes(metric, *sizes)
+    axis = axes.of(sized)[metric]
     places = [place for place, _ in axis.ticks]
     assert len(places) >= 2
     assert places[0] == 0
     assert places[-1] <= 1
     assert all(second - first >= axes.LEAST_GAP for first, second in itertools.pairwise(places))
     assert len({label for _, label in axis.ticks}) == len(places)
-    for row in found:
-        assert all(0 <= each <= 100 for each in axis.positions(row.figures[metric]))
+    for row in sized:
+        assert all(0 <= position <= 100 for position in axis.positions(row.figures[metric]))
 
 
 def test_a_bar_ends_at_the_tick_of_its_value() -> None:
@@ -248,13 +252,13 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def visits(chromium: Any) -> Iterator[browser.Visits]:
-    with browser.Visits(chromium) as own:
-        yield own
+    with browser.Visits(chromium) as visits:
+        yield visits
 
 
 OVERLAPS = """
 () => {
-  const boxes = [...document.querySelectorAll('.axis:not([hidden]) .tick')].map(each => each.getBoundingClientRect());
+  const boxes = [...document.querySelectorAll('.axis:not([hidden]) .tick')].map(box => box.getBoundingClientRect());
   return boxes.slice(1).filter((box, number) => box.left < boxes[number].right + 2).length
     + boxes.filter(box => box.left < 0 || box.right > document.documentElement.clientWidth + 1).length;
 }
@@ -319,9 +323,9 @@ def test_without_javascript_a_table_answers(chromium: Any, front: str) -> None:
         assert not page.locator("#choose").is_visible()
         table = page.locator("#sizes tbody tr")
         assert table.count() == len(SERVERS) + 2
-        first = [float(each.partition(" ")[0]) for each in table.first.locator(".share").all_text_contents()]
+        first = [float(text.partition(" ")[0]) for text in table.first.locator(".share").all_text_contents()]
         assert first == pytest.approx([70, 7, 0.7, 0.07])
-        widths = page.evaluate("[...document.querySelectorAll('.bar .fill')].map(each => each.offsetWidth)")
+        widths = page.evaluate("[...document.querySelectorAll('.bar .fill')].map(bar => bar.offsetWidth)")
         assert max(widths) > 10
     finally:
         context.close()

@@ -15,7 +15,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for reports in terminalreporter.stats.values()
         for report in reports
         if getattr(report, "when", "") == "call"
-        for _, (folder, input_, answer) in (each for each in report.user_properties if each[0] == cases.PROPERTY)
+        for _, (folder, input_, answer) in (pair for pair in report.user_properties if pair[0] == cases.PROPERTY)
     ]
     for row in [["case", "before", "now", ""], ["---"] * 4, *sorted(rows)] if rows else []:
         terminalreporter.write_line(f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |")

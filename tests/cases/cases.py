@@ -41,6 +41,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     """The right exit status."""
     server: str = ""
     """The user's server."""
+    writes: bool = False
+    """Whether it changes the user's rows, as it should."""
     folder: str = ""
 
     @property
@@ -49,12 +51,15 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
 
     def judge(self, done: subprocess.CompletedProcess[str], property_: Record) -> None:
         """Check the answer of a command, and record it."""
-        said = done.stdout + done.stderr
-        found = re.search(self.answer, flat(said))
+        output = done.stdout + done.stderr
+        match = re.search(self.answer, flat(output))
         record(
-            property_, self.folder, self.input, f"{found[0] if found else _last(said)} (exit status {done.returncode})"
+            property_,
+            self.folder,
+            self.input,
+            f"{match[0] if match else _last(output)} (exit status {done.returncode})",
         )
-        assert (bool(found), done.returncode) == (True, self.status), said
+        assert (bool(match), done.returncode) == (True, self.status), output
 
 
 def flat(text: str) -> str:
@@ -68,5 +73,5 @@ def _last(text: str) -> str:
 
 def of(folder: str) -> list[Case]:
     """The cases of a folder, in the order of its cases.toml."""
-    found = msgspec.toml.decode((HERE / folder / "cases.toml").read_bytes(), type=dict[str, list[Case]])
-    return [msgspec.structs.replace(each, folder=folder) for each in found["case"]]
+    parsed = msgspec.toml.decode((HERE / folder / "cases.toml").read_bytes(), type=dict[str, list[Case]])
+    return [msgspec.structs.replace(case, folder=folder) for case in parsed["case"]]

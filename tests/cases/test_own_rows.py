@@ -18,40 +18,44 @@ from ciphercost.plan.resolve import resolve
 ROWS = Path(__file__).parent / "rows"
 
 
-def said(path: Path, *, no_header: bool = False) -> list[str]:
+def lines_read(path: Path, *, no_header: bool = False) -> list[str]:
     cell = CellSpec(engine="sqlite", mechanism="sqlcipher", workload="mixed-crud", csv=str(path), no_header=no_header)
     return list(_rows_read.lines([resolve(cell)] * 2))
 
 
 def test_patients_are_read_as_they_are_meant(record_property: cases.Record) -> None:
     path = ROWS / "patients.csv"
-    cases.record(record_property, "rows", path.name, said(path)[0].replace(f"{ROWS}/", ""))
-    assert said(path) == [
-        (
-            f"read {path}: 6 rows, 5 columns (id integer, name text, ssn text, weight decimal(4,2) with decimal commas, diagnosis text), "
-            "separated by semicolons, UTF-8 with byte order mark; secret: no column"
-        )
-    ]
-    found = [values for _, values in csvfile.rows(path)][1:]
-    assert found[0] == ["1", "Adler; B.", "001234567", "61,5", "two\nlines"]
-    assert found[3][1] == 'O"Neil'
+    cases.record(record_property, "rows", path.name, lines_read(path)[0].replace(f"{ROWS}/", ""))
+    (line,) = lines_read(path)
+    assert line.startswith(f"read {path}: 6 rows, 5 columns (")
+    for fact in (
+        "(id integer, name text, ssn text, weight decimal(4,2) ",
+        "decimal commas, diagnosis text)",
+        "semicolons, UTF-8 with byte order mark;",
+        "secret: no column",
+    ):
+        assert fact in line
+    rows = [values for _, values in csvfile.rows(path)][1:]
+    assert rows[0] == ["1", "Adler; B.", "001234567", "61,5", "two\nlines"]
+    assert rows[3][1] == 'O"Neil'
     known = tables.survey(path)
-    weight = next(each for each in described.typed(known) if each.title == "weight")
-    assert [dialects.plain(weight, row[3]) for row in found] == ["61.5", None, "70.25", "58", "90.0", "44.4"]
+    weight = next(column for column in described.typed(known) if column.title == "weight")
+    assert [dialects.plain(weight, row[3]) for row in rows] == ["61.5", None, "70.25", "58", "90.0", "44.4"]
 
 
 def test_a_first_line_that_is_data_is_warned_of_and_can_be_a_row(record_property: cases.Record) -> None:
     path = ROWS / "no_header.csv"
-    line, warning = said(path)
+    line, warning = lines_read(path)
     cases.record(record_property, "rows", path.name, warning.replace(f"{ROWS}/", ""))
-    assert line.startswith(
-        f"read {path}: 2 rows, 3 columns (17 integer, Adler text, 61.5 decimal(4,2)), separated by commas, UTF-8;"
-    )
+    assert line.startswith(f"read {path}: 2 rows, 3 columns (")
+    assert "(17 integer, Adler text, 61.5 decimal(4,2))" in line
+    assert "by commas, UTF-8;" in line
     assert warning.startswith("WARNING: the first line")
     assert "looks like a row (17, Adler, 61.5)" in warning
     assert "--no-header" in warning
-    (line,) = said(path, no_header=True)
-    assert "3 rows, 3 columns (column1 integer, column2 text, column3 decimal(4,2))" in line
+    (line,) = lines_read(path, no_header=True)
+    assert "3 rows, 3 columns" in line
+    assert "(column1 integer, column2 text, column3 decimal(4,2))" in line
     assert "no header line" in line
 
 
@@ -71,11 +75,11 @@ def test_what_looks_like_data(content: str, warned: bool, tmp_path: Path) -> Non
     path = tmp_path / "rows.csv"
     path.write_text(content)
     if content.startswith(("2024", "7")) and "x" not in content:
-        with pytest.raises(UsageError, match=r"these look like values, not names.*or use --no-header"):
-            said(path)
+        with pytest.raises(UsageError, match=r"values, not names.*--no-header"):
+            lines_read(path)
         return
-    assert (len(said(path)) == 2) == warned
-    assert len(said(path, no_header=True)) == 1
+    assert (len(lines_read(path)) == 2) == warned
+    assert len(lines_read(path, no_header=True)) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,5 +112,5 @@ def test_no_header_is_in_the_spec_file_and_needs_a_file(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(toml.dump(spec))
     assert toml.load(tmp_path / "spec.toml") == spec
     (tmp_path / "spec.toml").write_text(toml.dump(spec).replace(f'csv = "{ROWS}/no_header.csv"\n', ""))
-    with pytest.raises(UsageError, match="--no-header describes the file of --csv; add --csv FILE"):
+    with pytest.raises(UsageError, match=r"--no-header .* --csv FILE"):
         toml.load(tmp_path / "spec.toml")

@@ -78,10 +78,10 @@ def text(
 
 
 def by_arm(readings: list[Reading]) -> dict[str, list[dict[str, float]]]:
-    made: dict[str, list[dict[str, float]]] = {}
-    for each in readings:
-        made.setdefault(str(each.arm), []).append(each.figures)
-    return made
+    figures: dict[str, list[dict[str, float]]] = {}
+    for reading in readings:
+        figures.setdefault(str(reading.arm), []).append(reading.figures)
+    return figures
 
 
 def test_every_file_of_the_folder_is_a_case() -> None:
@@ -90,22 +90,22 @@ def test_every_file_of_the_folder_is_a_case() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.file for case in CASES])
 def test_it_is_read_with_the_figures_that_it_shows(case: Case, record_property: cases.Record) -> None:
-    found = by_arm(read(RESULTS / case.file, case.columns))
-    rates_of = {arm: ", ".join(f"{each['throughput']:g}/s" for each in figures) for arm, figures in found.items()}
+    read_figures = by_arm(read(RESULTS / case.file, case.columns))
+    rates_of = {arm: ", ".join(f"{run['throughput']:g}/s" for run in figures) for arm, figures in read_figures.items()}
     cases.record(record_property, "results", case.file, "; ".join(f"{arm} {rates}" for arm, rates in rates_of.items()))
-    assert found.keys() == case.figures.keys()
+    assert read_figures.keys() == case.figures.keys()
     for arm, figures in case.figures.items():
-        assert found[arm] == [pytest.approx(each) for each in figures]
+        assert read_figures[arm] == [pytest.approx(run) for run in figures]
 
 
 def test_clients_and_what_the_tool_says_of_tls_are_kept() -> None:
-    (found,) = read(RESULTS / "h2load169-https.txt")
-    assert (found.clients, found.scheme, found.encryption["protocol"]) == (64, "https", "TLSv1.3")
-    (found,) = read(RESULTS / "sysbench11-plain.txt")
-    assert (found.version, found.clients, found.operations, found.seconds) == ("1.1.0", 8, 12_003, 20.0032)
-    (found,) = read(RESULTS / "ab-plain.txt")
-    assert (found.server, found.clients, found.operations) == ("nginx", 100, 50_000)
-    assert "connect-each" in {note.code for note in found.notes}
+    (reading,) = read(RESULTS / "h2load169-https.txt")
+    assert (reading.clients, reading.scheme, reading.encryption["protocol"]) == (64, "https", "TLSv1.3")
+    (reading,) = read(RESULTS / "sysbench11-plain.txt")
+    assert (reading.version, reading.clients, reading.operations, reading.seconds) == ("1.1.0", 8, 12_003, 20.0032)
+    (reading,) = read(RESULTS / "ab-plain.txt")
+    assert (reading.server, reading.clients, reading.operations) == ("nginx", 100, 50_000)
+    assert "connect-each" in {note.code for note in reading.notes}
 
 
 # ── names and values that state an arm ────────────────────────────────────────────────────────────────────────────────
@@ -160,7 +160,7 @@ def test_a_number_behind_a_name_is_a_switch_only_where_it_counts_no_runs(tmp_pat
         for number, name in enumerate(names):
             (tmp_path / folder / f"{name}.txt").write_text(content.replace("570.06", f"57{number}.06"))
         if refused:
-            with pytest.raises(UsageError, match="may mean that encryption was off, or count the runs"):
+            with pytest.raises(UsageError, match="encryption was off, or count"):
                 read(tmp_path / folder)
         else:
             assert by_arm(read(tmp_path / folder)).keys() == {"plain", "encrypted"}
@@ -195,7 +195,7 @@ def test_a_paste_is_read_like_the_output(case: Case, wrap: str, tmp_path: Path) 
     lines = (RESULTS / case.file).read_text().splitlines()
     content = "\n".join(WRAPS[wrap](line, number) for number, line in enumerate(lines)) + "\n"
     (arm,) = case.figures
-    assert by_arm(text(content, tmp_path, case.file)) == {arm: [pytest.approx(each) for each in case.figures[arm]]}
+    assert by_arm(text(content, tmp_path, case.file)) == {arm: [pytest.approx(run) for run in case.figures[arm]]}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
@@ -203,7 +203,7 @@ def test_any_encoding_of_a_shell(encoding: str, tmp_path: Path) -> None:
     for case in TOOLS:
         content = (RESULTS / case.file).read_text().replace("\n", "\r\n").encode(encoding)
         (arm,) = case.figures
-        assert by_arm(text(content, tmp_path, case.file)) == {arm: [pytest.approx(each) for each in case.figures[arm]]}
+        assert by_arm(text(content, tmp_path, case.file)) == {arm: [pytest.approx(run) for run in case.figures[arm]]}
 
 
 # The first line behind which the output has its result, and what must be said of an output that is cut off above it.
@@ -227,18 +227,18 @@ def test_an_output_that_is_cut_off_is_read_if_it_has_its_result(file: str, tmp_p
                 text("".join(lines[:end]), tmp_path)
             assert "\n" not in str(refused.value)
         else:
-            (found,) = text("".join(lines[:end]), tmp_path)
-            assert found.figures["throughput"] == whole.figures["throughput"]
-            assert found.figures.items() <= whole.figures.items()
+            (reading,) = text("".join(lines[:end]), tmp_path)
+            assert reading.figures["throughput"] == whole.figures["throughput"]
+            assert reading.figures.items() <= whole.figures.items()
 
 
 def test_a_paste_that_begins_at_the_statistics_and_ends_before_threads_fairness_is_read(tmp_path: Path) -> None:
     whole = (RESULTS / "sysbench11-plain.txt").read_text()
     part = whole[whole.index("SQL statistics:") : whole.index("Threads fairness:")]
     for content in (part, "".join(f"      {line}\n" for line in part.splitlines())):
-        (found,) = text(content, tmp_path)
-        assert found.figures["throughput"] == 600.05
-        assert "cut-off" in {note.code for note in found.notes}
+        (reading,) = text(content, tmp_path)
+        assert reading.figures["throughput"] == 600.05
+        assert "cut-off" in {note.code for note in reading.notes}
 
 
 # ── TechEmpower ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,45 +264,49 @@ COMMAND = " wrk -H 'Host: tfb-server' --latency -d {} -c {} --timeout 8 -t 16 \"
 
 
 def techempower(*levels: float) -> str:
-    made = RULE + " Running Primer json\n" + COMMAND.format(5, 8) + RULE + wrk(900.0, 5)
-    made += RULE + " Running Warmup json\n" + COMMAND.format(15, 512) + RULE + wrk(2500.0)
+    output = RULE + " Running Primer json\n" + COMMAND.format(5, 8) + RULE + wrk(900.0, 5)
+    output += RULE + " Running Warmup json\n" + COMMAND.format(15, 512) + RULE + wrk(2500.0)
     for number, rate in enumerate(levels):
-        made += RULE + f" Concurrency: {2**number} for json\n" + COMMAND.format(15, 2**number) + RULE
-        made += wrk(rate).replace("16 connections", f"{2**number} connections")
-        made += f"STARTTIME {1_790_000_000 + 20 * number}\nENDTIME {1_790_000_015 + 20 * number}\n"
-    return made
+        output += RULE + f" Concurrency: {2**number} for json\n" + COMMAND.format(15, 2**number) + RULE
+        output += wrk(rate).replace("16 connections", f"{2**number} connections")
+        output += f"STARTTIME {1_790_000_000 + 20 * number}\nENDTIME {1_790_000_015 + 20 * number}\n"
+    return output
 
 
 def test_techempowers_primer_and_warm_up_are_no_results(tmp_path: Path) -> None:
-    found = text(techempower(4000.0, 5000.0, 6000.0), tmp_path)
-    assert [(each.clients, each.figures["throughput"]) for each in found] == [(1, 4000.0), (2, 5000.0), (4, 6000.0)]
-    assert [note.text for note in found[0].notes if note.code == "warm-up"] == [
-        "2 runs that begin on lines 5, 20 were left out, because the lines above say warm-up or primer"
+    readings = text(techempower(4000.0, 5000.0, 6000.0), tmp_path)
+    assert [(reading.clients, reading.figures["throughput"]) for reading in readings] == [
+        (1, 4000.0),
+        (2, 5000.0),
+        (4, 6000.0),
     ]
-    assert [each.started for each in found] == [1_790_000_000, 1_790_000_020, 1_790_000_040]
+    (note,) = [note.text for note in readings[0].notes if note.code == "warm-up"]
+    assert note.startswith("2 runs ")
+    assert "lines 5, 20 were left out" in note
+    assert [reading.started for reading in readings] == [1_790_000_000, 1_790_000_020, 1_790_000_040]
 
 
 def test_what_only_mentions_a_warm_up_counts(tmp_path: Path) -> None:
     silent = "Warming up (output is not shown)\nNow measuring\n" + wrk(4000.0)
-    assert [each.figures["throughput"] for each in text(silent, tmp_path)] == [4000.0]
+    assert [reading.figures["throughput"] for reading in text(silent, tmp_path)] == [4000.0]
     for above in ("after warm-up:\n", "no warmup\n", "$ bench --warmup=10\n"):
         assert len(text(above + wrk(4000.0), tmp_path)) == 1
     assert len(read(RESULTS / "h2load169-http.txt")) == 1  # it prints lines about its own warm-up
-    with pytest.raises(UsageError, match=r"line 2: the lines above call every run a warm-up \(1 run\)"):
+    with pytest.raises(UsageError, match=r"line 2: .*a warm-up \(1 run\)"):
         text("warm-up\n" + wrk(4000.0), tmp_path)
 
 
 def test_warm_ups_of_other_tools_and_of_files_are_left_out(tmp_path: Path) -> None:
     ab = (RESULTS / "ab-plain.txt").read_text()
     both = f"== warm-up ==\n{ab.replace('10000.00 [#', '9000.00 [#')}\n== measured ==\n{ab}"
-    assert [each.figures["throughput"] for each in text(both, tmp_path)] == [10_000.0]
+    assert [reading.figures["throughput"] for reading in text(both, tmp_path)] == [10_000.0]
     folder = tmp_path / "runs"
     folder.mkdir()
     (folder / "plain-warmup.txt").write_text(wrk(900.0))
     (folder / "plain-1.txt").write_text(wrk(4000.0))
-    record, said = gather.gather([folder], Choices())
-    assert [each.figures["throughput"] for each in record.readings] == [4000.0]
-    assert any("plain-warmup.txt is a warm-up, as its name says" in line for line in said)
+    record, lines = gather.gather([folder], Choices())
+    assert [reading.figures["throughput"] for reading in record.readings] == [4000.0]
+    assert any("plain-warmup.txt is a warm-up" in line for line in lines)
 
 
 # ── other tools ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -344,15 +348,18 @@ REDIS_5 = """\
 
 
 def test_ab_says_its_tls_and_its_errors(tmp_path: Path) -> None:
-    (found,) = text(AB_TLS, tmp_path, "run.txt", only="encrypted")
-    assert (found.scheme, found.encryption) == ("https", {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"})
+    (reading,) = text(AB_TLS, tmp_path, "run.txt", only="encrypted")
+    assert (reading.scheme, reading.encryption) == (
+        "https",
+        {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"},
+    )
     plain = (RESULTS / "ab-plain.txt").read_text()
     lengths = plain.replace(
         "requests:        0\n", "requests:        400\n   (Connect: 0, Receive: 0, Length: 400, Exceptions: 0)\n"
     )
-    (found,) = text(lengths, tmp_path)
-    assert found.errors == 0
-    assert "lengths-differ" in {note.code for note in found.notes}
+    (reading,) = text(lengths, tmp_path)
+    assert reading.errors == 0
+    assert "lengths-differ" in {note.code for note in reading.notes}
     for wrong in ("Non-2xx responses:      50000\n", "Non-2xx responses:      30000\n"):
         with pytest.raises(UsageError, match="answers were errors"):
             text(plain.replace("Total transferred", wrong + "Total transferred"), tmp_path)
@@ -374,11 +381,13 @@ def test_ab_says_its_tls_and_its_errors(tmp_path: Path) -> None:
 def test_every_form_of_redis_benchmark_and_memtier(
     content: str, expected: list[tuple[str, float, float | None]], tmp_path: Path
 ) -> None:
-    found = text(content, tmp_path)
-    assert [(each.workload, each.figures["throughput"], each.figures.get("latency_p50")) for each in found] == expected
-    assert {each.engine for each in found} == {"redis or valkey"}
+    readings = text(content, tmp_path)
+    assert [
+        (reading.workload, reading.figures["throughput"], reading.figures.get("latency_p50")) for reading in readings
+    ] == expected
+    assert {reading.engine for reading in readings} == {"redis or valkey"}
 
 
 def test_redis_benchmark_that_was_refused_is_no_result(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"line 1: 'Error from server: NOAUTH.*the server refused the commands"):
+    with pytest.raises(UsageError, match=r"line 1: .*NOAUTH.*refused the commands"):
         text("Error from server: NOAUTH Authentication required.\n" + REDIS_5, tmp_path)

@@ -13,7 +13,7 @@ import pytest
 import cases
 from conftest import RequireServer
 from test_real import SHORT, measured
-from userservers import UserServer, user_server
+from userservers import CATALOGUE, UserServer, user_server
 
 ORDERS = {
     "postgresql": [
@@ -24,6 +24,7 @@ ORDERS = {
         "CREATE FUNCTION note_of(bigint) RETURNS text LANGUAGE sql AS $f$ SELECT note FROM orders WHERE id = $1 $f$",
         "CREATE ROLE me LOGIN PASSWORD 'reads'",
         "GRANT SELECT ON orders TO me",
+        "GRANT SELECT, INSERT, UPDATE ON pgbench_accounts, pgbench_tellers, pgbench_branches, pgbench_history TO me",
     ],
     "mariadb": [
         "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, customer varchar(50), note text)",
@@ -53,13 +54,15 @@ def servers(
         def started(name: str) -> Owned:
             require_server(name)
             server = open_.enter_context(user_server(name, tmp_path_factory.mktemp(name)))
+            if name == "postgresql":
+                server.pgbench("-i", "-q")  # as its users do
             server.ask(*ORDERS[name])
             return Owned(server, server.state())
 
         yield started
 
 
-@pytest.mark.parametrize("case", cases.of("statements"), ids=lambda case: case.input)
+@pytest.mark.parametrize("case", cases.of("statements"), ids=lambda case: f"{case.input}-{case.server}")
 def test_a_statement(
     case: cases.Case,
     servers: Callable[[str], Owned],
@@ -73,4 +76,5 @@ def test_a_statement(
         **dict.fromkeys(server.environment, "reads"),
     )  # fmt: skip
     case.judge(done, record_property)
-    assert server.state() == before
+    kept = len(CATALOGUE[case.server]) if case.writes else None
+    assert server.state()[:kept] == before[:kept]

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import terminals
 from ciphercost import commands, engines, mechanisms, studies
 from ciphercost.commands import _names
-from ciphercost.load import workloads
+from ciphercost.load import clients, workloads
 from ciphercost.report import comparison_formats, trend_formats
 
 BINARY = Path(sys.executable).parent / "ciphercost"
@@ -54,7 +54,9 @@ def _answer(shell: str) -> list[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_gets_every_command(shell: str) -> None:
-    assert set(asked("ciphercost ", shell)) >= {name for name, each in commands.cli.commands.items() if not each.hidden}
+    assert set(asked("ciphercost ", shell)) >= {
+        name for name, command in commands.cli.commands.items() if not command.hidden
+    }
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -65,7 +67,7 @@ def test_every_shell_gets_a_target_as_one_word(shell: str) -> None:
 def test_every_engine_and_each_of_its_mechanisms_is_offered() -> None:
     assert asked("ciphercost run ") == [f"{name}:" for name in engines.names()]
     for name in engines.names():
-        known = [f"{name}:{each}" for each in mechanisms.of(engines.get(name))]
+        known = [f"{name}:{mechanism}" for mechanism in mechanisms.of(engines.get(name))]
         assert asked(f"ciphercost run {name}:") == known
         assert asked(f"ciphercost run {name}") == known
     assert asked("ciphercost calibrate ") == engines.names()
@@ -99,7 +101,7 @@ def test_set_offers_options_of_mechanism_and_workload_then_their_values() -> Non
 
 
 def _factor(mechanism: str, name: str) -> tuple[str, ...]:
-    return next(each.values for each in mechanisms.get(mechanism).factors if each.name == name)
+    return next(factor.values for factor in mechanisms.get(mechanism).factors if factor.name == name)
 
 
 def test_a_matrix_offers_the_values_that_it_does_not_have_yet() -> None:
@@ -112,7 +114,7 @@ def test_a_matrix_offers_the_values_that_it_does_not_have_yet() -> None:
     ("line", "offered"),
     [
         ("ciphercost run postgresql:tls --regime ", ["capacity", "one-core", "latency"]),
-        ("ciphercost run postgresql:tls --client ", ["rust", "jdbc"]),
+        ("ciphercost run postgresql:tls --client ", clients.words()),
         ("ciphercost compare a b --format ", comparison_formats.names()),
         ("ciphercost report a --format te", ["terminal"]),
         ("ciphercost trend a b --format ", trend_formats.names()),
@@ -178,18 +180,18 @@ def test_help_and_completion_import_nothing_that_takes_long(own_cache: Path) -> 
     asking = [{"COMP_WORDS": f"ciphercost {line}", "_CIPHERCOST_COMPLETE": "bash_complete"} for line in lines]
     assert imported(asking[0]) >= HEAVY & {"ciphercost.engines"}  # the first time, it reads the registries
     assert own_cache.is_file()
-    for each in asking:
-        assert imported(each) & HEAVY == set(), each
+    for environment in asking:
+        assert imported(environment) & HEAVY == set(), environment
 
 
 def test_names_are_read_again_when_a_file_of_a_registry_changes(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = _names.names()
+    before = _names.names()
     own_cache.write_text(own_cache.read_text().replace("sqlcipher", "replaced"))
     assert "replaced" in _names.names()["mechanisms"]
     monkeypatch.setattr(_names, "_stamp", lambda: "another")
-    assert _names.names()["mechanisms"] == made["mechanisms"]
+    assert _names.names()["mechanisms"] == before["mechanisms"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"stamp": 1}', "\xff"])
@@ -216,9 +218,9 @@ def test_bash_completes_a_target_at_its_colon(tmp_path: Path, own_cache: Path) -
     typed = "ciphercost run null:b\t --set effect=5% --reg\t one\t --print-spec > made.toml\nexit\n"
     command = ["/bin/bash", "--noprofile", "--rcfile", str(start), "-i"]
     terminals.on_a_terminal(command, environment, asked="ready> ", typed=typed)
-    made = (tmp_path / "made.toml").read_text()
-    assert 'mechanism = "busy"' in made
-    assert 'regime = "one-core"' in made
+    spec = (tmp_path / "made.toml").read_text()
+    assert 'mechanism = "busy"' in spec
+    assert 'regime = "one-core"' in spec
 
 
 def test_the_help_shows_how_to_install_it_in_each_shell() -> None:
@@ -237,7 +239,7 @@ def test_names_of_files_can_not_steer_a_terminal(tmp_path: Path) -> None:
     for name in ("a\x1b[31m.toml", "a\nplain,other.toml", "a\u202e.toml", "a\x9b.toml", "good.toml"):
         (tmp_path / name).touch()
     for shell in ("bash", "zsh", "fish"):
-        assert [each for each in asked("ciphercost run ", shell) if each.endswith(".toml")] == ["good.toml"]
+        assert [word for word in asked("ciphercost run ", shell) if word.endswith(".toml")] == ["good.toml"]
 
 
 @pytest.mark.parametrize("quote", ["", '"', "'"])

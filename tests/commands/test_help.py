@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import click
@@ -19,15 +20,19 @@ def help_of(command: str) -> str:
     return " ".join(CliRunner().invoke(commands.cli, [command, "--help"]).output.split())
 
 
+def default_time(command: str) -> str:
+    match = re.search(r"--time DURATION [^\[]*\[default: ([^\]]+)\]", help_of(command))
+    assert match is not None
+    return match[1]
+
+
 def test_quick_documents_its_own_default_time() -> None:
     spec = quick.plan().spec
-    assert f"Load time of the whole run, e.g. 90s or 3m. [default: {spec.time * len(spec.cells):g}s]" in help_of(
-        "quick"
-    )
+    assert default_time("quick") == f"{spec.time * len(spec.cells):g}s"
 
 
 def test_calibrate_documents_its_own_default_time() -> None:
-    assert "Load time, e.g. 90s or 3m. [default: 45s]" in help_of("calibrate")
+    assert default_time("calibrate") == "45s"
 
 
 def test_run_documents_both_default_times() -> None:
@@ -40,16 +45,19 @@ def test_run_documents_both_default_times() -> None:
 
 @pytest.mark.parametrize("command", ["run", "calibrate"])
 def test_every_option_of_a_long_command_stands_in_the_section_it_belongs_to(command: str) -> None:
-    own = commands.cli.commands[command]
-    assert isinstance(own, Sectioned)
-    context = click.Context(own, info_name=command, **own.context_settings)
-    listed = own.sections(context)
-    assert tuple(listed) == SECTIONS
-    names = [name for params in listed.values() for each in params for name in each.opts]
-    assert sorted(names) == sorted(
-        name for each in own.get_params(context) if isinstance(each, click.Option) for name in each.opts
+    sectioned = commands.cli.commands[command]
+    assert isinstance(sectioned, Sectioned)
+    context = click.Context(sectioned, info_name=command, **sectioned.context_settings)
+    listed = sectioned.sections(context)
+    its_own = {"Your own command as the load"} if command == "run" else set()
+    assert tuple(listed) == tuple(
+        name for name in SECTIONS if name in its_own or name != "Your own command as the load"
     )
-    result = {name for each in listed[SECTIONS[-1]] for name in each.opts}
+    names = [name for params in listed.values() for param in params for name in param.opts]
+    assert sorted(names) == sorted(
+        name for param in sectioned.get_params(context) if isinstance(param, click.Option) for name in param.opts
+    )
+    result = {name for param in listed[SECTIONS[-1]] for name in param.opts}
     known = {"--seed", "-o", "--output", "--json", "--no-progress", "--price", "--print-spec", "-h", "--help"}
     assert result <= known, "an option without a section is listed with the output"
 
@@ -68,9 +76,9 @@ def examples() -> list[list[str]]:
 
 
 def test_the_help_of_run_ends_with_five_examples_that_can_be_planned() -> None:
-    found = examples()
-    assert len(found) == 5
-    for argv in found:
+    argvs = examples()
+    assert len(argvs) == 5
+    for argv in argvs:
         done = CliRunner().invoke(commands.cli, [*argv, "--print-spec"])
         assert done.exit_code == 0, (argv, done.output, done.exception)
 
@@ -80,7 +88,8 @@ def test_the_help_of_seed_has_no_range_and_a_seed_out_of_range_is_refused() -> N
     for wrong in ("-1", "1.5", "x", str(2**63), "9" * 5000):
         done = CliRunner().invoke(commands.cli, ["run", "null:busy", "--seed", wrong, "--print-spec"])
         assert isinstance(done.exception, UsageError), wrong
-        assert f"--seed {wrong}: must be a whole number from 0 to 9223372036854775807" in str(done.exception)
+        assert str(done.exception).startswith(f"--seed {wrong}: ")
+        assert f"from 0 to {2**63 - 1}" in str(done.exception)
     done = CliRunner().invoke(commands.cli, ["run", "null:busy", "--seed", str(2**63 - 1), "--print-spec"])
     assert f"seed = {2**63 - 1}" in done.output
 

@@ -24,7 +24,7 @@ class Planned(RunError):
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans that are made from now on. A run ends where its load would begin, and fails unless it has the cells of the last plan."""
     plans: list[Plan] = []
     real = specs.plan
@@ -62,29 +62,29 @@ def until_load(*typed: str) -> None:
         ["replicate", "column-functions"],
     ],
 )
-def test_the_cells_of_a_command_are_planned_once(typed: list[str], made: list[Plan]) -> None:
+def test_the_cells_of_a_command_are_planned_once(typed: list[str], plans: list[Plan]) -> None:
     until_load(*typed, "-o", "run")
-    assert len(made) == 1
+    assert len(plans) == 1
 
 
-def test_a_run_that_is_resumed_is_planned_once_more(made: list[Plan]) -> None:
+def test_a_run_that_is_resumed_is_planned_once_more(plans: list[Plan]) -> None:
     until_load("run", "spec.toml", "-o", "run")
     until_load("resume", "run")
-    assert len(made) == 2
+    assert len(plans) == 2
 
 
-def test_a_file_that_is_measured_elsewhere_is_planned_once(made: list[Plan]) -> None:
+def test_a_file_that_is_measured_elsewhere_is_planned_once(plans: list[Plan]) -> None:
     Path("spec.toml").write_text(toml.dump(Spec(cells=[CellSpec("postgresql", "tls")])))
     planned = toml.plan(Path("spec.toml"), {"cluster": "auto", "agents": 2})
-    assert made == [planned]
+    assert plans == [planned]
     assert (planned.spec.cluster, planned.spec.agents) == ("auto", 2)
 
 
-def test_a_proof_plans_its_cell_once(made: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_plans_its_cell_once(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     def unproven(*_: Any, **__: Any) -> None:
         raise Planned("planned")
 
     monkeypatch.setattr(server_pairs, "bench", unproven)
     with pytest.raises(Planned):
         commands.cli.main(["prove", "sqlite:sqlcipher"], standalone_mode=False)
-    assert len(made) == 1
+    assert len(plans) == 1

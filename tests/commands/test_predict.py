@@ -30,11 +30,11 @@ def test_it_answers_in_words_and_as_data(record: str) -> None:
     assert done.exit_code == 0, done.output
     assert done.output.startswith("4 cores at 15")
     assert "a month" in done.output
-    (made,) = json.loads(
+    (prediction,) = json.loads(
         predict(record, *LOAD, "--cores", "4", "--price", "$0.04/vcpu-hour", "--format", "json").output
     )
-    assert made["basis"] == "operation"
-    assert made["load"] == {
+    assert prediction["basis"] == "operation"
+    assert prediction["load"] == {
         "rate": 2000.0,
         "cpu_us": 300.0,
         "bytes_per_operation": None,
@@ -43,65 +43,65 @@ def test_it_answers_in_words_and_as_data(record: str) -> None:
         "round_trips": 1.0,
         "units": {},
     }
-    assert made["utilisation"] == pytest.approx(0.15)
-    added = made["added_us"]
+    assert prediction["utilisation"] == pytest.approx(0.15)
+    added = prediction["added_us"]
     assert 0 < added["low"] < added["value"] < added["high"]
-    assert made["utilisation_encrypted"]["value"] == pytest.approx(2000 * (300 + added["value"]) / 1e6 / 4)
-    assert made["per_month"]["value"] == pytest.approx(0.04 * 730 * made["added_cores"]["value"])
+    assert prediction["utilisation_encrypted"]["value"] == pytest.approx(2000 * (300 + added["value"]) / 1e6 / 4)
+    assert prediction["per_month"]["value"] == pytest.approx(0.04 * 730 * prediction["added_cores"]["value"])
 
 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("--rate", "2000", "--cpu", "300us"), "--rate: '2000' is not a rate; write e.g. 2000/s"),
+        (("--rate", "2000", "--cpu", "300us"), "--rate: '2000' is not a rate"),
         (("--rate", "0/s", "--cpu", "300us"), "--rate 0/s: must be above 0"),
-        (("--rate", "9/s", "--cpu", "300"), "--cpu: '300' is not a time; write e.g. 300us"),
+        (("--rate", "9/s", "--cpu", "300"), "--cpu: '300' is not a time"),
         ((*LOAD, "--cores", "0"), "--cores 0: must be above 0"),
         ((*LOAD, "--cores", "nan"), "--cores nan: must be above 0"),
-        ((*LOAD, "--response", "4XB"), "--response: '4XB' is not a length; write e.g. 800B"),
-        ((*LOAD, "--response", "4KB"), "--response: run .* did not measure what a byte and a connection cost"),
-        ((*LOAD, "--round-trips", "7"), "--round-trips: run .* did not measure what a byte and a connection cost"),
+        ((*LOAD, "--response", "4XB"), "--response: '4XB' is not a length"),
+        ((*LOAD, "--response", "4KB"), "--response: run .* a byte and a connection"),
+        ((*LOAD, "--round-trips", "7"), "--round-trips: run .* a byte and a connection"),
         ((*LOAD, "--round-trips", "0"), "--round-trips 0: must be above 0"),
-        ((*LOAD, "--pages-read", "9"), "--pages-read: '9' is not a rate; write e.g. 2000/s"),
+        ((*LOAD, "--pages-read", "9"), "--pages-read: '9' is not a rate"),
         (
             (*LOAD, "--pages-read", "9/s"),
-            "--pages-read: run .* did not measure what a page read costs; at rest measure",
+            "--pages-read: run .* a page read .*at rest",
         ),
         (
             (*LOAD, "--sealed", "9/s"),
-            "--sealed: run .* did not measure what a value sealed costs; .* in columns --split",
+            "--sealed: run .* a value sealed .* in columns --split",
         ),
-        ((*LOAD, "--log", "2MB"), "--log: '2MB' is not bytes per second; write e.g. 2MB/s"),
-        ((*LOAD, "--log", "many/s"), "--log: 'many' is not a length; write e.g. 800B"),
+        ((*LOAD, "--log", "2MB"), "--log: '2MB' is not bytes per second"),
+        ((*LOAD, "--log", "many/s"), "--log: 'many' is not a length"),
         ((*LOAD, "--price", "4"), "--price: '4' is not a price"),
         ((*LOAD, "--format", "pdf"), "unknown format 'pdf': terminal or json"),
-        (("--rate", "10000/s", "--cpu", "2ms", "--cores", "2"), "keeps 20 cores busy, and --cores is 2"),
-        (("--cpu", "300us"), r"^--rate is missing; give .* or --url postgresql://USER@HOST/DATABASE to read it"),
+        (("--rate", "10000/s", "--cpu", "2ms", "--cores", "2"), "20 cores .*--cores is 2"),
+        (("--cpu", "300us"), "^--rate is missing; .* --url postgresql://USER@HOST/DATABASE"),
         ((), "^--rate and --cpu are missing; give "),
-        ((*LOAD, "--for", "3s"), "--for 3s has no effect without --url; remove it"),
-        ((*LOAD, "--ca", "ca.pem"), "--ca ca.pem has no effect without --url; remove it"),
-        ((*HERE, "--for", "0.2s"), "--for 0.2s: must be from 1 s to 1 h"),
-        ((*HERE, "--for", "2h"), "--for 2h: must be from 1 s to 1 h"),
+        ((*LOAD, "--for", "3s"), "--for 3s has no effect without --url"),
+        ((*LOAD, "--ca", "ca.pem"), "--ca ca.pem has no effect without --url"),
+        ((*HERE, "--for", "0.2s"), "--for 0.2s: .*1 s to 1 h"),
+        ((*HERE, "--for", "2h"), "--for 2h: .*1 s to 1 h"),
         ((*HERE, "--for", "soon"), "--for: 'soon' is not a duration"),
         (
             ("--url", "oracle://me@prod/shop"),
-            "--url: oracle://: ciphercost reads the counters of .* mysql://, postgres://",
+            "--url: oracle://: .* mysql://, postgres://",
         ),
         (
             ("--url", "firebird://me@prod/shop"),
-            "--url: firebird://: ciphercost reads the counters of .* rediss://, valkey://",
+            "--url: firebird://: .* rediss://, valkey://",
         ),
         (
             ("--url", "prod:5432"),
-            "--url: no known scheme: ciphercost reads the counters of servers whose URL begins with one of ",
+            "--url: no known scheme: .*postgres://",
         ),
         (
             ("--url", "mysql://me@prod/"),
-            "--url names MySQL, and run .* measured postgresql: .*`ciphercost run mysql:tls --split`",
+            "--url names MySQL, .* postgresql: .*`ciphercost run mysql:tls --split`",
         ),
         (
             ("--url", "http://prod/nginx_status"),
-            "--url names nginx, and run .* measured postgresql: .*`ciphercost run nginx:tls",
+            "--url names nginx, .* postgresql: .*`ciphercost run nginx:tls",
         ),
         (("--url", "postgresql://me:word@prod/shop"), "--url holds a password"),
         (("--url", "postgresql://me@a,b/shop"), "--url names 2 servers"),

@@ -29,13 +29,13 @@ CELLS = [
 
 
 def several() -> api.Result:
-    made = [
+    cells = [
         cell(),
         cell(workload="connect"),
         cell(workload="connect", version="17.6", factors={"version": "1.3", "cipher": "chacha20"}),
         cell("sqlite", "sqlcipher", layer="rest", regime="one-core", version="3.53"),
     ]
-    return api.Result.of(result(*made, spec=Spec(cells=CELLS)))
+    return api.Result.of(result(*cells, spec=Spec(cells=CELLS)))
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def several() -> api.Result:
     ],
 )
 def test_a_cell_by_number_or_by_words_that_only_it_has(key: str | int, number: int) -> None:
-    found = several()
-    assert found[key] is found.cells[number]
-    assert isinstance(key, int) or key in found
+    result = several()
+    assert result[key] is result.cells[number]
+    assert isinstance(key, int) or key in result
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_an_unknown_or_ambiguous_cell_is_a_key_error_that_lists_the_cells(key: s
         several()[key]
     assert isinstance(caught.value, ciphercost.errors.UnknownCell)
     assert isinstance(caught.value, UsageError)
-    for each in words:
-        assert each in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
     assert "sqlite" not in str(caught.value) or "fits" not in str(caught.value)
 
 
@@ -99,19 +99,19 @@ def test_a_key_of_another_type_is_a_usage_error() -> None:
 @given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=8))
 @settings(max_examples=examples(100), deadline=None)
 def test_every_name_is_unique_and_finds_its_cell(specs: list[CellSpec]) -> None:
-    made = [cell(each.engine, each.mechanism, workload=each.workload) for each in specs]
-    found = api.Result.of(result(*made, spec=Spec(cells=specs)))
-    names = found.names()
-    assert len(set(names)) == len(names) == len(found)
-    assert [found[name] for name in names] == found.cells
+    cells = [cell(spec.engine, spec.mechanism, workload=spec.workload) for spec in specs]
+    collection = api.Result.of(result(*cells, spec=Spec(cells=specs)))
+    names = collection.names()
+    assert len(set(names)) == len(names) == len(collection)
+    assert [collection[name] for name in names] == collection.cells
 
 
 def test_a_result_is_a_collection_of_its_cells() -> None:
-    found = several()
-    assert list(found) == found.cells
-    assert all(isinstance(each, ciphercost.Cell) for each in found)
-    assert found[1] in found
-    assert ("mysql" in found, "tls" in found) == (False, True)
+    collection = several()
+    assert list(collection) == collection.cells
+    assert all(isinstance(cell, ciphercost.Cell) for cell in collection)
+    assert collection[1] in collection
+    assert ("mysql" in collection, "tls" in collection) == (False, True)
     assert len(api.Result.of(result())) == 0
     with pytest.raises(UnknownCell, match="no cells"):
         api.Result.of(result())[0]
@@ -133,10 +133,10 @@ def test_a_cell_is_one_line_with_target_cost_interval_and_verdict() -> None:
     assert repr(api.Cell.of(failed("no space\nleft\x1b[31m"))) == (
         "<ciphercost.Cell postgresql:tls point-select: FAILED, no space left\ufffd[31m>"
     )
-    for each in api.Result.of(mixed()):
-        assert "\n" not in repr(each)
-        assert len(repr(each)) < 300
-        assert each.verdict is None or repr(each).endswith((f"{each.verdict}>", "unresolved>"))
+    for shown_cell in api.Result.of(mixed()):
+        assert "\n" not in repr(shown_cell)
+        assert len(repr(shown_cell)) < 300
+        assert shown_cell.verdict is None or repr(shown_cell).endswith((f"{shown_cell.verdict}>", "unresolved>"))
 
 
 def test_the_repr_of_a_result_is_a_line_for_each_cell_and_not_for_hundreds() -> None:
@@ -154,7 +154,7 @@ def test_the_repr_of_a_result_is_a_line_for_each_cell_and_not_for_hundreds() -> 
 
 
 def test_run_takes_one_target_with_options_of_the_run_and_of_the_cell(tmp_path: Path) -> None:
-    found = ciphercost.run(
+    result = ciphercost.run(
         "null:busy",
         tmp_path / "run",
         mode="quick",
@@ -163,16 +163,16 @@ def test_run_takes_one_target_with_options_of_the_run_and_of_the_cell(tmp_path: 
         regime="one-core",
         factors={"effect": "50%"},
     )
-    assert found["null:busy"] is found[0]
-    assert found.names() == ["null:busy point-select one-core effect=50%"]
+    assert result["null:busy"] is result[0]
+    assert result.names() == ["null:busy point-select one-core effect=50%"]
     assert ciphercost.load(tmp_path / "run")["null:busy"].factors["effect"] == "50%"
 
 
 def test_options_of_cells_apply_to_every_cell_and_text_is_parsed() -> None:
     options = {"workload": "connect", "time": "3m", "precision": "2%", "mode": "quick"}
-    made = api.plan(["postgresql:tls", CellSpec("mysql", "tls", clients=2)], options).spec
-    assert [each.workload for each in made.cells] == ["connect", "connect"]
-    assert (made.cells[1].clients, made.time, made.precision, made.sessions) == (2, 180.0, 0.02, 1)
+    spec = api.plan(["postgresql:tls", CellSpec("mysql", "tls", clients=2)], options).spec
+    assert [cell.workload for cell in spec.cells] == ["connect", "connect"]
+    assert (spec.cells[1].clients, spec.time, spec.precision, spec.sessions) == (2, 180.0, 0.02, 1)
 
 
 # ── data frames ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,15 +182,15 @@ def test_pandas_has_the_rows_of_polars(tmp_path: Path) -> None:
     import pandas  # both take long to import
     import polars
 
-    for found in (api.Result.of(mixed()), ciphercost.load(recorded(tmp_path / "run"))):
-        one, other = found.to_pandas(), found.to_polars()
+    for run_result in (api.Result.of(mixed()), ciphercost.load(recorded(tmp_path / "run"))):
+        one, other = run_result.to_pandas(), run_result.to_polars()
         assert list(one.columns) == other.columns == list(figures.COLUMNS)
         known = [
             {key: None if pandas.isna(value) else value for key, value in row.items()} for row in one.to_dict("records")
         ]
         assert known == other.to_dicts()
         kinds = {polars.String: "string", polars.Int64: "Int64", polars.Float64: "float64"}
-        assert [str(each) for each in one.dtypes] == [kinds[type(each)] for each in other.dtypes]
+        assert [str(dtype) for dtype in one.dtypes] == [kinds[type(dtype)] for dtype in other.dtypes]
 
 
 def test_pandas_needs_no_polars_and_its_absence_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

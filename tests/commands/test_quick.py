@@ -52,9 +52,9 @@ def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_ins
     (plan,) = measured
     assert [cell.engine for cell in plan.spec.cells] == ["sqlite", "sqlite"]
     assert plan.spec.time == 7.5, "all the time is theirs"
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert "apt-get install postgresql" in said[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "apt-get install postgresql" in lines[0]
     assert asked == [""]
 
 
@@ -77,14 +77,14 @@ def test_requested_cells_fail_without_their_server_after_one_search(
     asked: list[str], tmp_path: Path, fake: Fake
 ) -> None:
     fake("--sd 0.01")
-    cells = [CellSpec("postgresql", "tls", workload=each) for each in ("point-select", "connect", "bulk-read")]
+    cells = [CellSpec("postgresql", "tls", workload=workload) for workload in ("point-select", "connect", "bulk-read")]
     first, *others = pipeline.run(Spec(cells=cells, mode="quick", sessions=1, time=4.0), tmp_path / "run").cells
     assert asked == [""]
     assert [cell.status for cell in (first, *others)] == ["failed"] * 3
     assert "the network is gone" in first.reason
-    assert {cell.reason for cell in others} == {
-        "PostgreSQL was not found: the first cell that needs it gives the reason"
-    }
+    assert "PostgreSQL was not found" in others[0].reason
+    assert "first cell" in others[0].reason
+    assert {cell.reason for cell in others} == {others[0].reason}
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,6 @@ def test_requested_cells_fail_without_their_server_after_one_search(
     ],
 )
 def test_an_unsupported_openssl_of_a_server_warns(library: str, warns: bool) -> None:
-    found = recorded_facts.old_openssl(library)
-    assert [each.code for each in found] == (["old-openssl"] if warns else [])
-    assert all(library.split()[1] in each.text for each in found)
+    warnings = recorded_facts.old_openssl(library)
+    assert [warning.code for warning in warnings] == (["old-openssl"] if warns else [])
+    assert all(library.split()[1] in warning.text for warning in warnings)

@@ -11,17 +11,18 @@ import pytest
 import warm
 from ciphercost.commands import cli
 from ciphercost.host import pki
+from ciphercost.plan import authority_checks
 from middle.behind import COMMANDS
 
 
 def takes_address(command: click.Command) -> bool:
     """Whether an option or an argument of it may be an address, by its help."""
-    options = {name for each in command.params for name in each.opts}
-    return bool(options & {"--url", "--ca"}) or any("URL" in (each.metavar or "") for each in command.params)
+    options = {name for param in command.params for name in param.opts}
+    return bool(options & {"--url", "--ca"}) or any("URL" in (param.metavar or "") for param in command.params)
 
 
 def test_each_of_them_meets_the_man_in_the_middle() -> None:
-    assert {name for name, each in cli.commands.items() if takes_address(each)} == set(COMMANDS)
+    assert {name for name, command in cli.commands.items() if takes_address(command)} == set(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_an_authority_that_would_verify_nothing_is_refused_before_a_login(
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
-        done = warm.run([*(each.format(port=port) for each in argv), "--ca", authority(tmp_path)], cwd=tmp_path)
+        done = warm.run([*(word.format(port=port) for word in argv), "--ca", authority(tmp_path)], cwd=tmp_path)
         assert done.returncode == 2, done.stdout + done.stderr
         assert "would verify no certificate" in done.stderr
         with pytest.raises(BlockingIOError):
@@ -64,7 +65,7 @@ def test_an_authority_that_would_verify_nothing_is_refused_before_a_login(
 def test_an_authority_of_no_server_of_the_users_is_refused(argv: tuple[str, ...], tmp_path: Path) -> None:
     done = warm.run([*argv, "--ca", authority(tmp_path)], cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "names the authority of a server that you run" in done.stderr
+    assert authority_checks.WHOSE["--ca"] in done.stderr
 
 
 def authority(place: Path) -> str:

@@ -27,7 +27,7 @@ seed = 7
 engine = "null"
 mechanism = "none"
 """
-CLOSED = [" ".join(each) for count in (1, 2, 3) for each in itertools.combinations(("<&-", ">&-", "2>&-"), count)]
+CLOSED = [" ".join(closed) for count in (1, 2, 3) for closed in itertools.combinations(("<&-", ">&-", "2>&-"), count)]
 COMMANDS = {
     "report nothing": CLOSED,
     "list engines": ("2>&-", ">&- 2>&-"),
@@ -84,9 +84,9 @@ def test_progress_that_nobody_reads_costs_no_report(tmp_path: Path) -> None:
         os.close(writer)
         return done.returncode, done.stdout
 
-    status, said, output = steady.printed(to_a_pipe, tmp_path)
-    assert status == 0, said
-    assert "saved in" in said
+    status, report, output = steady.printed(to_a_pipe, tmp_path)
+    assert status == 0, report
+    assert "saved in" in report
     controlling, terminal = pty.openpty()
     os.close(controlling)
     argv: list[str | Path] = [CLI, *short_run(tmp_path), "-o", str(tmp_path / "closed")]
@@ -128,6 +128,6 @@ def test_what_steers_a_terminal_reaches_none(tmp_path: Path) -> None:
     name = "x\x1b[31m\x9bm\u202ey"
     for command in (["import"], ["run"], ["compare", "a"], ["clean", "--url"]):
         argv = [str(CLI), *command, str(tmp_path / name)]
-        status, said = terminals.on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(200, 24)])
-        assert status == 2, said
-        assert not [each for each in ("\x1b[31m", "\x9b", "\u202e") if each in said], (command, said)
+        status, screen = terminals.on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(200, 24)])
+        assert status == 2, screen
+        assert not [sequence for sequence in ("\x1b[31m", "\x9b", "\u202e") if sequence in screen], (command, screen)

@@ -47,7 +47,7 @@ def test_load_is_a_function_although_there_is_a_package_of_that_name() -> None:
         (("run", "postgresql:luks"), "'path' or 'fscrypt'"),
         (("run", "postgresql:tls", "--workload", "pgbench"), "'tpcb'"),
         (("run", "postgresql:tls", "--set", "cypher=aes256-gcm"), "'cipher'"),
-        (("replicate", "mysql"), "'mysql-tls'"),
+        (("replicate", "mysql"), "'mysql-openssl' or 'mysql-tls'"),
         (("report", "run", "--format", "markdown"), "'md'"),
     ],
 )
@@ -67,6 +67,14 @@ def test_every_alias_leads_to_an_existing_name() -> None:
 
 def test_without_a_near_name_all_are_listed() -> None:
     assert nearest("qqqq", ["a", "b"]) == "known: a, b"
+
+
+def test_the_first_word_of_names_means_all_of_them() -> None:
+    known = ["gocryptfs", "pgcrypto-cbc-128", "pgcrypto-cbc-192", "pgcrypto-cbc-256", "pgcrypto-cfb-128"]
+    assert nearest("pgcrypto", known[:3]).startswith("did you mean 'pgcrypto-cbc-128' or 'pgcrypto-cbc-192'?")
+    assert nearest("pgcrypto", known) == (
+        "did you mean 'pgcrypto-cbc-128' or another that begins with 'pgcrypto-': pgcrypto-cbc-192, pgcrypto-cbc-256, pgcrypto-cfb-128?"
+    )
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,9 +164,7 @@ def test_a_plot_of_one_cell_is_a_file_and_of_several_needs_a_directory(
     assert plots.write(plots.Subject(results.result(results.cell())), path, form) == [path]
     assert path.read_bytes()[:4] in (b"\x89PNG", b"<svg")
     path.unlink()
-    with pytest.raises(
-        UsageError, match=rf"plots\.{form}: this run has 2 cells and \d plots.*name a directory with -o"
-    ):
+    with pytest.raises(UsageError, match=rf"plots\.{form}: .*2 cells and \d plots.*directory with -o"):
         plots.write(two, path, form)
     assert not path.exists()
     assert len(plots.write(two, tmp_path / "plots", form)) > 1

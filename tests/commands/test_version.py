@@ -26,15 +26,15 @@ def test_with_v_it_names_agents_and_libraries(argv: tuple[str, ...], tmp_path: P
     done = ciphercost(*argv, cwd=tmp_path)
     assert done.returncode == 0
     first, *lines = done.stdout.splitlines()
-    found = {line[:22].strip(): line[22:].strip() for line in lines}
+    versions = {line[:22].strip(): line[22:].strip() for line in lines}
     assert first == f"ciphercost {VERSION}"
-    assert found["agent"].startswith(f"{VERSION} (")
-    assert found["Java agent"].startswith((f"{VERSION} (", "not built yet"))
-    assert found["Python"].startswith(platform.python_version())
+    assert versions["agent"].startswith(f"{VERSION} (")
+    assert versions["Java agent"].startswith((f"{VERSION} (", "not built yet"))
+    assert versions["Python"].startswith(platform.python_version())
     for name in ("OpenSSL", "SQLite", "SQLCipher"):
-        assert re.match(r"\d+\.\d+", found[name]), found
-    for name in (re.split("[>=]", each)[0] for each in REQUIRED):
-        assert found[name] == metadata.version(name)
+        assert re.match(r"\d+\.\d+", versions[name]), versions
+    for name in (re.split("[>=]", requirement)[0] for requirement in REQUIRED):
+        assert versions[name] == metadata.version(name)
 
 
 def test_without_an_agent_it_says_what_to_do(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def installation(require_server: Callable[[str], Installation]) -> Installation:
 
 @pytest.fixture(scope="module")
 def server(installation: Installation) -> Iterator[FirebirdServer]:
-    with firebird.started(installation) as made:
-        yield made
+    with firebird.started(installation) as server:
+        yield server
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +92,9 @@ def test_it_listens_on_loopback_only_and_runs_without_privileges(server: Firebir
     assert status["Uid"].split()[0] == str(user[0] if user else os.getuid())
     tables = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     listening = [line.split()[1] for line in tables.splitlines() if line.split()[3] == "0A"]
-    assert [each for each in listening if each.endswith(f":{server.port:04X}")] == [f"0100007F:{server.port:04X}"]
+    assert [address for address in listening if address.endswith(f":{server.port:04X}")] == [
+        f"0100007F:{server.port:04X}"
+    ]
 
 
 def test_its_own_user_has_a_random_password_that_only_its_owner_can_read(server: FirebirdServer) -> None:
@@ -124,16 +126,16 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
             ENGINE.start(StartRequest(installation, scratch / name, run_supervisor)) for name in ("first", "second")
         ]
         with Agent() as agent:
-            for number, each in enumerate(servers):
-                agent.connect(str(number), each.connection())
+            for number, server in enumerate(servers):
+                agent.connect(str(number), server.connection())
             agent.query("0", "CREATE TABLE t (n integer); INSERT INTO t VALUES (1)")
             with pytest.raises(AgentError, match="table unknown T"):
                 agent.query("1", "SELECT * FROM t")
             rows = [agent.query(str(number), "SELECT MON$DATABASE_NAME FROM MON$DATABASE") for number in range(2)]
             assert rows == [[[str(scratch / name / FILE)]] for name in ("first", "second")]
-        for each in servers:
-            each.stop()
-            assert run_ownership.start_time(each.pid) == ""
+        for server in servers:
+            server.stop()
+            assert run_ownership.start_time(server.pid) == ""
 
 
 def test_it_dies_with_its_run(installation: Installation) -> None:
@@ -198,10 +200,10 @@ def test_a_running_server_is_found_but_not_changed(
 ) -> None:
     fields = server.connection()
     monkeypatch.setenv("ISC_PASSWORD", reveal(fields.password))
-    found = ENGINE.find(url=firebird.url(server, "ciphercost"))
-    assert found.source == "running"
+    installation = ENGINE.find(url=firebird.url(server, "ciphercost"))
+    assert installation.source == "running"
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
-        running = ENGINE.start(StartRequest(found, tmp_path, run_supervisor))
+        running = ENGINE.start(StartRequest(installation, tmp_path, run_supervisor))
         assert isinstance(running, RunningServer)
         assert running.pid == server.pid
         assert running.connection() == fields
@@ -256,11 +258,11 @@ def test_an_existing_file_is_left_alone(server: FirebirdServer) -> None:
 
 
 def test_the_error_names_the_missing_right_to_create_a_database(installation: Installation) -> None:
-    with firebird.started(installation, DatabaseAccess="None") as own, Agent() as agent:
+    with firebird.started(installation, DatabaseAccess="None") as server, Agent() as agent:
         with pytest.raises(AgentError, match=r"configuration denies access.*DatabaseAccess in firebird\.conf"):
-            ENGINE.make_schema(agent, own.connection(), "ciphercost_free", "run")
-        assert own.directory is not None
-        assert not (own.directory / "ciphercost_free.fdb").exists()
+            ENGINE.make_schema(agent, server.connection(), "ciphercost_free", "run")
+        assert server.directory is not None
+        assert not (server.directory / "ciphercost_free.fdb").exists()
 
 
 def test_the_agent_refuses_a_port_where_no_firebird_listens() -> None:

@@ -26,8 +26,8 @@ HEADER = "# pxname,svname,scur,ssl_sess,ssl_reused_sess,"
 @pytest.fixture(scope="module")
 def home(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     sizes = {"/index.html": 1000, "/most.json": haproxy.ENGINE.largest_document}
-    with site(require_server("haproxy"), tmp_path_factory.mktemp("logs"), sizes) as made:
-        yield made
+    with site(require_server("haproxy"), tmp_path_factory.mktemp("logs"), sizes) as home:
+        yield home
 
 
 # ── what it answers ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,7 +57,7 @@ def test_a_directory_is_its_index(home: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "found"),
+    ("table", "counts"),
     [
         (f"{HEADER}\ndocuments,FRONTEND,0,7,5,\n", (7, 5)),
         (f"{HEADER}\ndocuments,FRONTEND,0,,,\n", (0, 0)),
@@ -65,8 +65,8 @@ def test_a_directory_is_its_index(home: Site) -> None:
         ("", (0, 0)),
     ],
 )
-def test_its_table_of_statistics(table: str, found: tuple[int, int]) -> None:
-    assert haproxy.counted(table) == found
+def test_its_table_of_statistics(table: str, counts: tuple[int, int]) -> None:
+    assert haproxy.counted(table) == counts
 
 
 def test_handshakes_are_counted_once(home: Site) -> None:
@@ -86,7 +86,7 @@ def test_a_server_that_does_not_answer_about_its_handshakes_is_an_error(home: Si
     with home.started({"certificate": "ecdsa-p256"}) as server:
         assert server.directory is not None
         (server.directory / haproxy.SOCKET).unlink()
-        with pytest.raises(RunError, match="HAProxy does not report its TLS handshakes: No such file"):
+        with pytest.raises(RunError, match=r"HAProxy .*handshakes: No such file"):
             server.handshakes()
 
 
@@ -98,8 +98,10 @@ def test_a_client_certificate_is_required_and_verified(home: Site, resumption: s
     factors = {**MUTUAL, "resumption": resumption}
     with home.started(factors) as server:
         proofs, _ = proven(home, server, factors)
-    assert all(each.passed for each in proofs), proofs
-    assert "client certificate verified; without a client certificate it refuses" in server_witness(proofs).detail
+    assert all(proof.passed for proof in proofs), proofs
+    detail = server_witness(proofs).detail
+    assert "client certificate verified" in detail
+    assert "without a client certificate it refuses" in detail
 
 
 @pytest.mark.parametrize("wrong", ["no authority", "optional"])
@@ -108,9 +110,9 @@ def test_a_server_that_does_not_insist_on_a_certificate_is_not_proven(
 ) -> None:
     monkeypatch.setattr(haproxy, "CLIENT", haproxy.CLIENT.replace("required", "optional"))
     with home.started(MUTUAL, settings={f"{OURS}client_ca": ""} if wrong == "no authority" else {}) as server:
-        found = server_witness(proven(home, server, MUTUAL)[0])
-    assert not found.passed
-    assert ("but it also accepts a connection" if wrong == "optional" else "no client certificate") in found.detail
+        proof = server_witness(proven(home, server, MUTUAL)[0])
+    assert not proof.passed
+    assert ("but it also accepts a connection" if wrong == "optional" else "no client certificate") in proof.detail
 
 
 def test_a_log_that_names_another_cipher_than_the_client_fails_the_server_witness(
@@ -119,9 +121,9 @@ def test_a_log_that_names_another_cipher_than_the_client_fails_the_server_witnes
     monkeypatch.setattr(haproxy, "LINE", haproxy.LINE.replace("%[ssl_fc_cipher]", "TLS_AES_128_CCM_SHA256"))
     factors = {"certificate": "ecdsa-p256"}
     with home.started(factors) as server:
-        found = server_witness(proven(home, server, factors)[0])
-    assert not found.passed
-    assert "the server reports TLS_AES_128_CCM_SHA256, the client reports" in found.detail
+        proof = server_witness(proven(home, server, factors)[0])
+    assert not proof.passed
+    assert "the server reports TLS_AES_128_CCM_SHA256, the client reports" in proof.detail
 
 
 # ── what it refuses ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,9 +132,9 @@ def test_a_log_that_names_another_cipher_than_the_client_fails_the_server_witnes
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ({"workload": "file"}, "its document /file has 100,000 bytes, but haproxy serves at most 15,000: .* size=10KB"),
+        ({"workload": "file"}, "/file has 100,000 bytes, .*at most 15,000: .* size=10KB"),
         ({"workload": "page", "factors": {"size": "16KB"}}, "its document /index.html has 16,000 bytes"),
-        ({"workload": "shop"}, "its document /[a-z.]+ has [0-9,]+ bytes, .*; write --set page=10KB, or use"),
+        ({"workload": "shop"}, "/[a-z.]+ has [0-9,]+ bytes, .*--set page=10KB"),
         ({"version": "2.6", "factors": {"certificate": "rsa1024"}}, r"HAProxy 2\.6 has no setting for OpenSSL's"),
         ({"factors": {"http": "4"}}, "http=4: unknown HTTP version"),
     ],

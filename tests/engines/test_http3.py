@@ -31,8 +31,8 @@ SESSION = ["t", "HTTP/3.0 TLSv1.3", "TLS_AES_256_GCM_SHA384"]
 @pytest.fixture(scope="module")
 def home(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     documents = {"/1KB": 1000, "/100KB": 100_000, "/empty": 0}
-    with site(require_server("nginx", "1.26"), tmp_path_factory.mktemp("logs"), documents) as made:
-        yield made
+    with site(require_server("nginx", "1.26"), tmp_path_factory.mktemp("logs"), documents) as home:
+        yield home
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +148,9 @@ def refusal(agent: Agent, given: Connection) -> str:
 
 def test_a_port_without_http3_is_named(home: Site) -> None:
     with home.started(EC) as started, Agent() as agent:
-        said = refusal(agent, fields(home, started))
-        assert "by UDP: nobody listens there; the server has no HTTP/3 on this port" in said
+        message = refusal(agent, fields(home, started))
+        assert "by UDP" in message
+        assert "no HTTP/3 on this port" in message
 
 
 def test_a_port_that_never_answers_is_named() -> None:
@@ -157,8 +158,8 @@ def test_a_port_that_never_answers_is_named() -> None:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
         given = Connection(driver="http", host="127.0.0.1", port=port, http="3", tls="require")
-        said = refusal(agent, given | {"timeout": 0.5})
-        assert "no answer from 127.0.0.1" in said or "did not finish the login within 0.5 s" in said
+        message = refusal(agent, given | {"timeout": 0.5})
+        assert "no answer from 127.0.0.1" in message or "login within 0.5 s" in message
 
 
 def test_a_wrong_certificate_or_cipher_is_refused_as_by_tcp(home: Site, server: Server) -> None:

@@ -46,9 +46,9 @@ def test_what_makes_none_or_depends_on_other_files_runs_as_it_is(argv: list[str]
 
 def test_options_are_part_of_what_is_wanted_and_its_places_are_not() -> None:
     def of(place: str, *more: str) -> list[str]:
-        found = initialised.wanted(["/usr/bin/initdb", "-D", f"{place}/data", f"--pwfile={place}/p", *more], {})
-        assert found is not None
-        return found.options
+        wanted = initialised.wanted(["/usr/bin/initdb", "-D", f"{place}/data", f"--pwfile={place}/p", *more], {})
+        assert wanted is not None
+        return wanted.options
 
     assert of("/one") == of("/two")
     assert of("/one") != of("/one", "--no-data-checksums")

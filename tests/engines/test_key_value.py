@@ -155,7 +155,7 @@ def test_a_wrong_password_is_refused(store: Store) -> None:
 def test_what_it_has_beside_tls(name: str) -> None:
     engine = engines.get(name)
     assert isinstance(engine, StoresData) == (name != "memcached")
-    assert [each for each in mechanisms.of(engine) if each not in mechanisms.of(engine, "rest")] == [
+    assert [mechanism for mechanism in mechanisms.of(engine) if mechanism not in mechanisms.of(engine, "rest")] == [
         "tls",
         "hop",
         "none",

@@ -42,16 +42,18 @@ def test_a_cell_is_proven_by_its_files_and_measured(
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert (cell["status"], cell["workload"]) == ("ok", f"kv-{workload}")
-    assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
-    assert {arm: each["rows_per_op"] for arm, each in cell["arms"].items()} == {"plain": 1, "encrypted": 1}
-    assert {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]} == DISK
-    assert all(each["passed"] for each in cell["proofs"])
-    details = {arm: " ".join(each["detail"] for each in cell["proofs"] if each["arm"] == arm) for arm in cell["arms"]}
-    assert all("appendonly yes, appendfsync everysec" in each for each in details.values())
+    assert {arm: counts["errors"] for arm, counts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    assert {arm: counts["rows_per_op"] for arm, counts in cell["arms"].items()} == {"plain": 1, "encrypted": 1}
+    assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == DISK
+    assert all(proof["passed"] for proof in cell["proofs"])
+    details = {
+        arm: " ".join(proof["detail"] for proof in cell["proofs"] if proof["arm"] == arm) for arm in cell["arms"]
+    }
+    assert all("appendonly yes, appendfsync everysec" in detail for detail in details.values())
     assert "the canary is in none of" in details["encrypted"]
     assert "the canary is in none of" not in details["plain"]
-    assert not [each for each in cell["config_diff"] if "append" in each or "save" in each]
-    known = [each["code"] for each in cell["warnings"]]
+    assert not [difference for difference in cell["config_diff"] if "append" in difference or "save" in difference]
+    known = [warning["code"] for warning in cell["warnings"]]
     assert ("reads-from-memory" in known) == (workload == "get")
 
 
@@ -65,7 +67,8 @@ def test_prove_tells_how_both_arms_keep_their_data(
     assert done.returncode == 0, words + done.stderr
     assert "ENCRYPTED, proven by every witness" in words
     assert "witness)" not in words, "its server witness is for its files, and is not missing"
-    assert "without its key it does not start: Valkey was not started, because its directory can't be read" in words
+    assert "without its key it does not start" in words
+    assert "Valkey was not started" in words
 
 
 def test_a_server_that_keeps_nothing_on_disk_fails_the_server_witness(
@@ -74,8 +77,8 @@ def test_a_server_that_keeps_nothing_on_disk_fails_the_server_witness(
     require_server("valkey")
     require_possible(lambda: mountable("gocryptfs"))
     monkeypatch.setattr(Valkey, "on_disk", {"appendonly": "no"})
-    passed, said = prove.examine(CellSpec("valkey", "gocryptfs", workload="kv-get"))
-    words = " ".join(said.split())
+    passed, text = prove.examine(CellSpec("valkey", "gocryptfs", workload="kv-get"))
+    words = " ".join(text.split())
     assert not passed, words
     assert "FAILED server: " in words
     assert "appendonly no, appendfsync everysec" in words
@@ -101,10 +104,10 @@ def test_a_directory_that_can_not_be_read_is_an_error(require_server: RequireSer
     from ciphercost.model import run_directory
 
     with (
-        supervisor.Supervisor(run_directory.new_id()) as made,
-        pytest.raises(RunError, match=r"Redis was not started, because its directory can't be read: No such file"),
+        supervisor.Supervisor(run_directory.new_id()) as run_supervisor,
+        pytest.raises(RunError, match=r"Redis was not started.*: No such file"),
     ):
-        engines.get("redis").start(StartRequest(require_server("redis"), tmp_path / "nothing", made))
+        engines.get("redis").start(StartRequest(require_server("redis"), tmp_path / "nothing", run_supervisor))
 
 
 @pytest.mark.parametrize("name", ["valkey", "redis"])
@@ -117,7 +120,7 @@ def test_which_mechanisms_it_has(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"cache": "cold"}, "--cache cold: valkey keeps all data in memory, so no read under load misses a cache"),
+        ({"cache": "cold"}, "--cache cold: valkey .*in memory"),
         ({"settings": {"appendonly": "no"}}, "--setting appendonly: ciphercost decides"),
         ({"settings": {"dir": "/"}}, "--setting dir: ciphercost decides"),
         ({"settings": {"tls-port": "1"}}, "--setting tls-port: ciphercost decides"),
@@ -140,5 +143,5 @@ def test_a_setting_reaches_both_arms(
     done = measured("run", "valkey:gocryptfs", *setting, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
-    said = {each["arm"] for each in cell["proofs"] if "appendfsync always" in each["detail"]}
-    assert said == {"plain", "encrypted"}
+    arms = {proof["arm"] for proof in cell["proofs"] if "appendfsync always" in proof["detail"]}
+    assert arms == {"plain", "encrypted"}

@@ -32,20 +32,20 @@ RECOVERABLE = ("mysql", "valkey", "redis", "memcached")
 def elsewhere(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Listening]:
-    with started(require_server(request.param), ELSEWHERE, tmp_path_factory.mktemp("logs")) as made:
-        yield made
+    with started(require_server(request.param), ELSEWHERE, tmp_path_factory.mktemp("logs")) as elsewhere:
+        yield elsewhere
 
 
 def listening(pid: int) -> set[tuple[str, int]]:
     """(address as the kernel writes it, port) of every socket on which this process, or one below it, listens."""
-    inodes = {inode for each in tree(pid) for inode in opened(each)}
-    found = set()
+    inodes = {inode for process in tree(pid) for inode in opened(process)}
+    sockets = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for fields in map(str.split, Path(table).read_text().splitlines()[1:]):
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
                 address, _, port = fields[1].partition(":")
-                found.add((address, int(port, 16)))
-    return found
+                sockets.add((address, int(port, 16)))
+    return sockets
 
 
 def assert_echoed(engine: Engine, agent: Agent, arm: str) -> None:
@@ -58,10 +58,10 @@ def assert_echoed(engine: Engine, agent: Agent, arm: str) -> None:
 
 
 def test_it_listens_there_alone(elsewhere: Listening) -> None:
-    found = listening(elsewhere.server.pid)
-    assert {address for address, _ in found} == {"0200007F"}
-    assert {fields.port for fields in elsewhere.connect.values()} <= {port for _, port in found}
-    for _, port in found:
+    sockets = listening(elsewhere.server.pid)
+    assert {address for address, _ in sockets} == {"0200007F"}
+    assert {fields.port for fields in elsewhere.connect.values()} <= {port for _, port in sockets}
+    for _, port in sockets:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=5)
 
@@ -89,19 +89,19 @@ def test_it_is_reached_over_tls_from_another_network_namespace_by_its_own_addres
 ) -> None:
     installation = require_server(name)
     require_possible(link.check_rights)
-    with neighbour() as place, started(installation, NEAR, tmp_path) as made, Agent(netns=place) as agent:
-        assert {address for address, _ in listening(made.server.pid)} == {"014D12C6"}
-        assert made.connect["plain"].trusted == (name in LOGINS)
+    with neighbour() as place, started(installation, NEAR, tmp_path) as near, Agent(netns=place) as agent:
+        assert {address for address, _ in listening(near.server.pid)} == {"014D12C6"}
+        assert near.connect["plain"].trusted == (name in LOGINS)
         if name in RECOVERABLE:
-            careful = made.connect["plain"] | {"trusted": False}
+            careful = near.connect["plain"] | {"trusted": False}
             with pytest.raises(AgentError, match="unencrypted"):
                 agent.connect("plain", careful)
         # The unencrypted login comes first, when no server remembers a password yet.
         for arm in ARMS:
-            assert made.connect[arm].host == NEAR
-            answer = agent.connect(arm, made.connect[arm])
+            assert near.connect[arm].host == NEAR
+            answer = agent.connect(arm, near.connect[arm])
             assert answer.encrypted == (arm == "encrypted")
-            assert_echoed(made.engine, agent, arm)
+            assert_echoed(near.engine, agent, arm)
             if statement := CLIENT.get(name):
                 assert agent.query(arm, statement) == [[FAR]]
         assert answer.verified == (name != "firebird")

@@ -24,7 +24,7 @@ from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import client_witness, load_connections, probe, wire_witness, witnesses
+from ciphercost.prove import client_witness, load_connections, probe, session_witness, wire_witness, witnesses
 from conftest import RequireServer
 from mysql_servers import CANARY, OFF, SERVERS, TLS, ServerCopies, server_copies
 
@@ -34,8 +34,8 @@ def home(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerCopies]:
     name, _, version = request.param.partition("@")
-    with server_copies(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
-        yield made
+    with server_copies(require_server(name, version), tmp_path_factory.mktemp("logs")) as home:
+        yield home
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,10 @@ def test_a_client_that_prefers_tls_falls_back_silently_but_the_agent_does_not(
         proofs = hear(home, without_tls, verify=verify)
         assert [proof.witness for proof in proofs if proof.arm == "encrypted"] == ["client"]
         reason = witnesses.unproven(proofs, TLS)
-        assert "client witness, encrypted arm: the server does not offer TLS" in reason
-        assert "tls" in [each.code for each in proofs]
-    with pytest.raises(Unproven, match="client witness, encrypted arm: the server does not offer TLS"):
+        assert "client witness, encrypted arm: " in reason
+        assert "does not offer TLS" in reason
+        assert "tls" in [proof.code for proof in proofs]
+    with pytest.raises(Unproven, match=r"client witness, encrypted arm: .*not offer TLS"):
         witnesses.require(proofs, TLS)
 
 
@@ -177,9 +178,7 @@ def test_a_login_cache_flushed_in_between_is_detected(home: ServerCopies, with_t
         arm: Arm = "plain"
         pair.connect[arm] |= {"per_request": True}
         answer = agent.connect(arm, pair.connect[arm])
-        with pytest.raises(
-            Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"
-        ):
+        with pytest.raises(Unproven, match=r"plain arm: .*full \(RSA\), .*fast"):
             load_connections.load_connections(home.engine, TLS, pair, agent, arm, answer, connected)
 
 
@@ -202,7 +201,7 @@ def test_a_server_that_offers_something_else_is_refused_with_a_clear_message(
         proofs = hear(home, server, certificate="ecdsa-p256", **factors)
         reason = witnesses.unproven(proofs, TLS)
     assert reason.startswith("client witness, encrypted arm: ")
-    assert [each.code for each in proofs if each.arm == "encrypted"] == ["tls"]
+    assert [proof.code for proof in proofs if proof.arm == "encrypted"] == ["tls"]
 
 
 def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: ServerCopies, with_tls: Server) -> None:
@@ -210,7 +209,7 @@ def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: ServerCopies, wit
     lacking = {"tls-ciphersuites": "TLS_AES_128_GCM_SHA256"}
     with home.altered(with_tls, lacking, certificate="ecdsa-p256") as server:
         factors = {"certificate": "ecdsa-p256", "version": "1.3"}
-        assert "tls" in [each.code for each in hear(home, server, **factors, cipher="aes256-gcm")]
+        assert "tls" in [proof.code for proof in hear(home, server, **factors, cipher="aes256-gcm")]
         assert witnesses.unproven(hear(home, server, **factors, cipher="aes128-gcm"), TLS) == ""
 
 
@@ -231,7 +230,8 @@ def test_a_negotiation_that_differs_from_the_request_is_named() -> None:
     )
     assert client_witness.negotiation_mismatch(msgspec.structs.replace(answer, peer_key=""), asked, promised) == ""
     other = client_witness.negotiation_mismatch(msgspec.structs.replace(answer, peer_key="EC P-256"), asked, promised)
-    assert other == "peer_key is EC P-256, but RSA 2048 was requested"
+    assert "peer_key is EC P-256" in other
+    assert "RSA 2048" in other
     assert TLS.promises({"version": "1.3"}) == {}
 
 
@@ -244,7 +244,8 @@ def test_a_certificate_with_another_key_than_requested_fails_the_client_witness(
     assert witnesses.unproven(hear(home, with_tls, certificate="ecdsa-p256", **asked), TLS) == ""
     reason = witnesses.unproven(hear(home, with_tls, certificate="rsa2048", **asked), TLS)
     assert reason.startswith("client witness, encrypted arm: ")
-    assert "peer_key is EC P-256, but RSA 2048 was requested" in reason
+    assert "peer_key is EC P-256" in reason
+    assert "RSA 2048" in reason
 
 
 # ── resumption ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,13 +277,14 @@ def test_a_second_connection_resumes_the_session_of_the_first_by_client_and_serv
     home: ServerCopies, with_tls: Server, version: str
 ) -> None:
     asked = {"version": version, "certificate": "ecdsa-p256"}
-    proofs = {(each.arm, each.witness): each for each in hear(home, with_tls, resumption="on", **asked)}
+    proofs = {(proof.arm, proof.witness): proof for proof in hear(home, with_tls, resumption="on", **asked)}
     proof = proofs["encrypted", "server"]
     assert proof.passed, proof.detail
     by = "server and the client" if home.engine.name == "mysql" else "client"
-    assert f"a second connection resumed the session of the first, by the {by}" in proof.detail
+    assert "resumed the session of the first" in proof.detail
+    assert f"by the {by}" in proof.detail
     assert "resumed" not in proofs["plain", "server"].detail
-    assert "resumed" not in " ".join(each.detail for each in hear(home, with_tls, **asked))
+    assert "resumed" not in " ".join(proof.detail for proof in hear(home, with_tls, **asked))
 
 
 def test_a_server_that_resumes_nothing_is_not_proven_where_resumption_is_on(
@@ -293,7 +295,7 @@ def test_a_server_that_resumes_nothing_is_not_proven_where_resumption_is_on(
         proofs = hear(home, server, certificate="ecdsa-p256", resumption="on")
     reason = witnesses.unproven(proofs, TLS)
     assert reason.startswith("server witness, encrypted arm: ")
-    assert "a second connection resumed no session: the server's session tickets are off" in reason
+    assert session_witness.NOT_RESUMED in reason
 
 
 # ── a server that enforces encryption ─────────────────────────────────────────────────────────────────────────────────

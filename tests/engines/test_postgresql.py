@@ -50,9 +50,9 @@ Start = Callable[..., Server]
 
 @pytest.fixture(scope="module")
 def run_supervisor() -> Iterator[Supervisor]:
-    with Supervisor(run_directory.new_id()) as made:
-        yield made
-    assert made.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
+    assert run_supervisor.problems == []
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_durability_is_the_servers_default(start: Start, require: Require) -> No
 
 
 def test_a_server_that_does_not_start_reports_the_reason(start: Start) -> None:
-    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*invalid value for parameter"):
+    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*invalid value"):
         start({"shared_buffers": "many"})
 
 
@@ -204,15 +204,15 @@ def test_it_works_without_root(tmp_path: Path, require: Require, require_postgre
     script = (
         "import sys; from pathlib import Path; from ciphercost import engines; from ciphercost.host import supervisor\n"
         "engine = engines.get('postgresql')\n"
-        "with supervisor.Supervisor('unprivileged') as made:\n"
-        "    scratch = supervisor.scratch('unprivileged', made)\n"
+        "with supervisor.Supervisor('unprivileged') as run_supervisor:\n"
+        "    scratch = supervisor.scratch('unprivileged', run_supervisor)\n"
         "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
-        "    found = engine.find(bindir=sys.argv[1])\n"
-        "    engine.initialise(found, scratch / 'data', made)\n"
-        "    server = engine.start(engines.StartRequest(found, scratch / 'data', made))\n"
+        "    installation = engine.find(bindir=sys.argv[1])\n"
+        "    engine.initialise(installation, scratch / 'data', run_supervisor)\n"
+        "    server = engine.start(engines.StartRequest(installation, scratch / 'data', run_supervisor))\n"
         "    assert server.library, server\n"
         "    server.stop()\n"
-        "print(made.problems, scratch.exists())"
+        "print(run_supervisor.problems, scratch.exists())"
     )
     home = run_ownership.scratch_base() / f"home-{os.getpid()}"
     home.mkdir(parents=True)
@@ -284,7 +284,7 @@ def test_cells_that_differ_in_version_or_suite_ask_for_the_same_server(scratch: 
         TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
         for factors in ({}, {"version": "1.2"}, {"cipher": "chacha20"}, {"verify": "ca"})
     ]
-    assert all(each == settings[0] for each in settings)
+    assert all(wanted == settings[0] for wanted in settings)
     assert TLS.server_settings(ENGINE, TLS.check({"certificate": "ecdsa"}), scratch / "secrets") != settings[0]
     assert TLS.server_settings(ENGINE, TLS.check({"group": "p384"}), scratch / "secrets") != settings[0]
 
@@ -366,7 +366,7 @@ def test_a_group_that_the_version_can_not_offer_is_refused_before_anything_is_st
     for version in ("", "18.4"):
         ENGINE.check_factors("tls", {"group": "x25519"}, version)
     ENGINE.check_factors("tls", {"group": "p384"}, "15.18")
-    with pytest.raises(UsageError, match="before version 18 it offers only p256 and p384"):
+    with pytest.raises(UsageError, match=r"before version 18 .*p256 and p384"):
         ENGINE.check_factors("tls", {"group": "x25519"}, "17.5")
 
 
@@ -400,9 +400,7 @@ def test_another_version_in_the_directory_is_named(require_postgresql: Installat
 
 def test_if_no_source_has_it_each_gives_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
-    with pytest.raises(
-        MissingServer, match=r"(?s)debian: has no PostgreSQL 9 .*apt: .*maven: has no PostgreSQL 9 .*--bindir"
-    ):
+    with pytest.raises(MissingServer, match=r"(?s)debian: .*PostgreSQL 9\b.*apt: .*maven: .*PostgreSQL 9\b.*--bindir"):
         ENGINE.find("9")
     with pytest.raises(UsageError, match="did you mean 'debian'"):
         ENGINE.install("17", "debain")
@@ -444,12 +442,12 @@ def test_queries_for_encryption_at_rest_work_on_every_version(
         fields = server.connection() | ENGINE.plaintext_fields() | {"connections": 1}
         agent.connect("a", fields)
         assert agent.query("a", ENGINE.home) == [[str(data)]]
-        said = {str(name): value for name, value in agent.query("a", ENGINE.variables)}
-        assert said["shared_buffers"] == str((5 << 20) // 8192)
-        assert said["fsync"] == "on"
-        assert {name for name, value in said.items() if str(data) in str(value)} <= set(ENGINE.unlike)
+        variables = {str(name): value for name, value in agent.query("a", ENGINE.variables)}
+        assert variables["shared_buffers"] == str((5 << 20) // 8192)
+        assert variables["fsync"] == "on"
+        assert {name for name, value in variables.items() if str(data) in str(value)} <= set(ENGINE.unlike)
         direct = major(installation.version) >= 16
-        assert said.get("debug_io_direct") == ("data" if direct else None)
+        assert variables.get("debug_io_direct") == ("data" if direct else None)
         agent.query("a", "CREATE TABLE filled AS SELECT 1 FROM generate_series(1, 1000)")
         assert opened_directly(server, "/base/") is direct
         assert opened_directly(server, "/pg_wal/") is False
@@ -459,7 +457,7 @@ def test_queries_for_encryption_at_rest_work_on_every_version(
                 agent.query("spill", statement)
             hits = canary_scan.search(canary_scan.below([data]), word).hits
             assert hits, spill
-            assert [name for name in hits if not any(fnmatch(name, each) for each in ENGINE.temporary)] == []
+            assert [name for name in hits if not any(fnmatch(name, pattern) for pattern in ENGINE.temporary)] == []
             agent.disconnect("spill")
     server.stop()
 
@@ -468,7 +466,7 @@ def opened_directly(server: Server, part: str) -> bool:
     """Whether the server's open files whose path has this part bypass the page cache. There must be some."""
     flags: list[bool] = []
     for pid in tree(server.pid):
-        flags.extend(bool(each & os.O_DIRECT) for name, each in opened(pid).items() if part in name)
+        flags.extend(bool(bits & os.O_DIRECT) for name, bits in opened(pid).items() if part in name)
     assert flags
     assert len(set(flags)) == 1
     return flags[0]
@@ -509,19 +507,19 @@ def test_an_unusable_url_is_refused_before_anything_else(url: str, words: str) -
 def test_a_running_server_is_found_but_not_changed(
     start: Start, run_supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = start()
-    fields = own.connection()
+    started = start()
+    fields = started.connection()
     monkeypatch.setenv("PGPASSWORD", reveal(fields.password))
     url = f"postgresql://{fields.user}@localhost:{fields.port}/postgres?sslrootcert=/ca.pem"
     installation = ENGINE.find(url=url)
     assert installation.source == "running"
     server = ENGINE.start(StartRequest(installation, tmp_path, run_supervisor))
     assert isinstance(server, RunningServer)
-    assert server.pid == own.pid
+    assert server.pid == started.pid
     assert server.ca == "/ca.pem"
     assert server.connection() == (fields | {"tls_server_name": "localhost"})
     server.stop()
-    assert run_ownership.start_time(own.pid) != ""
+    assert run_ownership.start_time(started.pid) != ""
 
 
 def test_the_password_of_a_running_server_is_found_as_libpq_finds_it(
@@ -567,7 +565,7 @@ def test_sqlcipher_arms_differ_only_in_the_key(tmp_path: Path) -> None:
     assert len(bytes.fromhex(reveal(encrypted["key"]))) == 32
     assert encrypted == mechanism.connection(sqlite, "encrypted", {}, tmp_path), "the whole run has one key"
     assert (tmp_path / "sqlcipher.key").stat().st_mode & 0o777 == 0o600
-    ours = {each for each in str(plain["pragmas"]).split(";") if "page_size" not in each}
-    theirs = {each for each in str(encrypted["pragmas"]).split(";") if "cipher" not in each}
+    ours = {pragma for pragma in str(plain["pragmas"]).split(";") if "page_size" not in pragma}
+    theirs = {pragma for pragma in str(encrypted["pragmas"]).split(";") if "cipher" not in pragma}
     assert ours == theirs >= {"PRAGMA temp_store=2", "PRAGMA journal_mode=WAL"}
     assert not mechanism.serves(ENGINE)

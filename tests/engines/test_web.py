@@ -44,8 +44,8 @@ def home(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     name, _, version = request.param.partition("@")
-    with site(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
-        yield made
+    with site(require_server(name, version), tmp_path_factory.mktemp("logs")) as home:
+        yield home
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def largest(home: Site) -> str:
 def tree(pid: int) -> list[int]:
     """Return a process and its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(each for child in children for each in tree(int(child)))]
+    return [pid, *(descendant for child in children for descendant in tree(int(child)))]
 
 
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,12 +108,12 @@ def test_it_is_gone_after_stop(home: Site) -> None:
 def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) -> None:
     words = "\n".join(
         (
-            "import sys, time; from pathlib import Path",
+            "import signal, sys; from pathlib import Path",
             "from ciphercost.engines import Installation",
             "from web_servers import site",
             f"with site(Installation(*{tuple(getattr(home.installation, name) for name in home.installation.__struct_fields__)!r}),",
-            f"          Path({str(tmp_path)!r}), {{'/1KB': 1000}}) as made, made.started(dict(certificate='rsa2048')) as server:",
-            "    print(made.supervisor.run_id, server.pid, made.directory.parent, flush=True); time.sleep(600)",
+            f"          Path({str(tmp_path)!r}), {{'/1KB': 1000}}) as home, home.started(dict(certificate='rsa2048')) as server:",
+            "    print(home.supervisor.run_id, server.pid, home.directory.parent, flush=True); signal.pause()",
         )
     )
     path = os.pathsep.join(sys.path)
@@ -143,8 +143,8 @@ def test_a_server_that_does_not_start_reports_the_reason(home: Site) -> None:
 def test_another_process_on_the_port_leads_to_another_attempt(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        found = iter((port, port))  # the same port twice is not accepted
-        monkeypatch.setattr(family, "free_port", lambda _: next(found, None) or free_port())
+        offered = iter((port, port))  # the same port twice is not accepted
+        monkeypatch.setattr(family, "free_port", lambda _: next(offered, None) or free_port())
         with home.started(WITH_TLS) as started:
             given = set(ports(started).values())
             assert len(given) == (3 if home.engine.sendfile else 2)
@@ -156,7 +156,7 @@ def test_an_unknown_version_is_an_error(home: Site) -> None:
         home.engine.find("0.9")
     with pytest.raises(MissingServer, match="no '"):
         home.engine.find(bindir="/usr/share")
-    with pytest.raises(UsageError, match="a web server you already run use url:tls"):
+    with pytest.raises(UsageError, match="already run use url:tls"):
         home.engine.find(url="https://localhost/")
 
 
@@ -244,9 +244,9 @@ def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
         program(agent, "GET /1KB")
         fields = home.fields(started, arm, WITH_TLS)
         agent.connect("many", fields | {"connections": 1000, "threads": 2})
-        said = home.engine.sessions(started, agent, "many", everywhere=True)
-        assert len(said) == 1000
-        assert {row[0] for row in said} == {"t" if arm == "encrypted" else "f"}
+        rows = home.engine.sessions(started, agent, "many", everywhere=True)
+        assert len(rows) == 1000
+        assert {row[0] for row in rows} == {"t" if arm == "encrypted" else "f"}
         done = agent.slice("many", 120, discard=0, operations=20_000)
         assert (done.operations, done.rows, done.errors, done.first_error) == (20_000, 20_000, 0, "")
         # The server closed no connection early; in TLS each would cost another handshake.
@@ -301,12 +301,12 @@ WRONG = {
 
 
 def test_a_setting_that_the_server_refuses_is_named_in_its_own_words(home: Site) -> None:
-    for settings, said in WRONG[home.engine.name]:
+    for settings, words in WRONG[home.engine.name]:
         with pytest.raises(RefusedSetting) as raised, home.started(WITH_TLS, settings=settings):
             pass
         (name,) = settings
         assert str(raised.value).startswith(f"--setting {name}={settings[name]}: ")
-        assert said in str(raised.value)
+        assert words in str(raised.value)
         assert "\n" not in str(raised.value)
         assert str(home.directory.parent) not in str(raised.value)
 
@@ -345,7 +345,7 @@ def test_the_log_states_what_the_client_negotiated(home: Site, server: Server, c
                 pass
             continue
         # 0-RTT needs HTTP/3, which test_early_data has.
-        resumptions = [each for each in home.engine.tls_resumption if each != "0-rtt"] if group == "p256" else []
+        resumptions = [choice for choice in home.engine.tls_resumption if choice != "0-rtt"] if group == "p256" else []
         for resumption in ("off", *resumptions):
             given = {"certificate": certificate, "group": group, "resumption": resumption}
             with home.started(given) as started, Agent() as agent:
@@ -427,7 +427,7 @@ def test_a_note_that_was_not_sent_is_not_found(home: Site, server: Server, monke
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         (
             "-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tr\tNONE\tHTTP/3.0",
@@ -442,8 +442,8 @@ def test_a_note_that_was_not_sent_is_not_found(home: Site, server: Server, monke
         ("", None),
     ],
 )
-def test_a_line_of_the_log(text: str, found: log.Line | None) -> None:
-    assert log.line(text) == found
+def test_a_line_of_the_log(text: str, expected: log.Line | None) -> None:
+    assert log.line(text) == expected
 
 
 def test_a_log_is_read_once_line_by_line_while_it_is_written(tmp_path: Path) -> None:
@@ -454,5 +454,5 @@ def test_a_log_is_read_once_line_by_line_while_it_is_written(tmp_path: Path) -> 
     assert len(read.read()) == 1
     with path.open("a") as file:
         file.write("\tr\t-\t-\n\xff\n")
-    assert [each.resumed for each in read.read()] == [True]
+    assert [line.resumed for line in read.read()] == [True]
     assert (read.full, read.resumed) == (1, 1)

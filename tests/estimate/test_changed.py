@@ -22,24 +22,24 @@ RUNS = 200
 DESIGNS = {"quick, 20 blocks": (1, 20), "quick, 50 blocks": (1, 50), "8 sessions of 6": (8, 6)}
 
 
-def values(made: Made) -> Floats:
+def values(runs: Made) -> Floats:
     """Block values, shape (runs, sessions, blocks)."""
-    y = made.rates
-    found: Floats = made.signs * (y[..., 1] + y[..., 2] - y[..., 0] - y[..., 3]) / 2
-    return found
+    y = runs.rates
+    block_values: Floats = runs.signs * (y[..., 1] + y[..., 2] - y[..., 0] - y[..., 3]) / 2
+    return block_values
 
 
 def changes(of: Floats) -> list[steadiness.Change | None]:
     mode: Mode = "full" if of.shape[1] > 1 else "quick"
     centres = by_row.hodges_lehmann(of.reshape(-1, of.shape[2])).reshape(of.shape[:2])
-    return [steadiness.change(list(run), own, mode) for run, own in zip(of, centres, strict=True)]
+    return [steadiness.change(list(run), run_centres, mode) for run, run_centres in zip(of, centres, strict=True)]
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("kind", one_arm.SHARED)
 def test_a_cost_that_stays_the_same_is_rarely_said_to_change(kind: str, design: str) -> None:
-    made = one_arm.runs(np.random.default_rng(46), one_arm.SHARED[kind], RUNS, *DESIGNS[design])
-    alarms = np.mean([each is not None for each in changes(values(made))])
+    runs = one_arm.runs(np.random.default_rng(46), one_arm.SHARED[kind], RUNS, *DESIGNS[design])
+    alarms = np.mean([change is not None for change in changes(values(runs))])
     print(f"\n{kind}, {design}: {alarms:.1%}", end="")
     assert alarms <= 0.035
 
@@ -51,17 +51,19 @@ def test_a_cost_that_stays_the_same_is_rarely_said_to_change(kind: str, design: 
 def test_a_cost_that_changes_is_found_where_it_changes(
     kind: str, design: str, share: float, size: float, least: float
 ) -> None:
-    made = one_arm.runs(np.random.default_rng(47), one_arm.SHARED[kind], 60, *DESIGNS[design])
-    of = values(made)
+    runs = one_arm.runs(np.random.default_rng(47), one_arm.SHARED[kind], 60, *DESIGNS[design])
+    of = values(runs)
     sessions, blocks = of.shape[1:]
     at = round(share * sessions * blocks)
     of.reshape(len(of), -1)[:, at:] += math.log1p(-size)
-    found = changes(of)
-    known = [each for each in found if each is not None]
-    assert len(known) / len(found) >= least
+    by_run = changes(of)
+    known = [change for change in by_run if change is not None]
+    assert len(known) / len(by_run) >= least
     unit = blocks if sessions > 1 else 1
-    assert np.mean([abs(each.after * unit - at) <= max(unit, 2) for each in known]) >= 0.95
-    assert np.mean([each.behind - each.before for each in known]) == pytest.approx(math.log1p(-size), abs=0.3 * size)
+    assert np.mean([abs(change.after * unit - at) <= max(unit, 2) for change in known]) >= 0.95
+    assert np.mean([change.behind - change.before for change in known]) == pytest.approx(
+        math.log1p(-size), abs=0.3 * size
+    )
 
 
 def test_the_skewness_test_is_scipys() -> None:
@@ -79,31 +81,33 @@ def test_the_skewness_test_is_scipys() -> None:
 )
 def test_skewed_sessions_are_reported_where_the_run_shows_them(kind: str, least: float, most: float) -> None:
     noise, disturbance = one_arm.ONE_ARM.get(kind, (simulate.white, None))
-    made = one_arm.runs(np.random.default_rng(49), noise, 1000, 8, 6, disturbance)
-    said = float(np.mean([steadiness.uneven(row) for row in one_arm.typical(made)]))
-    print(f"\n{kind}: {said:.1%}", end="")
-    assert least <= said <= most
+    runs = one_arm.runs(np.random.default_rng(49), noise, 1000, 8, 6, disturbance)
+    reported = float(np.mean([steadiness.uneven(row) for row in one_arm.typical(runs)]))
+    print(f"\n{kind}: {reported:.1%}", end="")
+    assert least <= reported <= most
 
 
-def estimated(made: Made) -> CellEstimator:
-    found = CellEstimator()
-    for session in range(made.signs.shape[1]):
-        for record in simulate.records(made.rates[0, session], made.signs[0, session], session=session + 1):
-            found.add(record)
-    return found
+def estimated(runs: Made) -> CellEstimator:
+    estimator = CellEstimator()
+    for session in range(runs.signs.shape[1]):
+        for record in simulate.records(runs.rates[0, session], runs.signs[0, session], session=session + 1):
+            estimator.add(record)
+    return estimator
 
 
 @pytest.mark.parametrize(("sessions", "blocks", "mode"), [(1, 20, "quick"), (8, 4, "full")])
 def test_the_run_says_that_its_cost_changed(sessions: int, blocks: int, mode: Mode) -> None:
-    made = one_arm.runs(np.random.default_rng(50), simulate.drift, 1, sessions, blocks)
-    assert not {"cost-changed", "uneven-sessions"} & {each.code for each in estimated(made).finish(mode).warnings}
-    rates = made.rates.copy()
-    flat, encrypted = rates.reshape(-1, 4), made.encrypted.reshape(-1, 4)
+    runs = one_arm.runs(np.random.default_rng(50), simulate.drift, 1, sessions, blocks)
+    assert not {"cost-changed", "uneven-sessions"} & {warning.code for warning in estimated(runs).finish(mode).warnings}
+    rates = runs.rates.copy()
+    flat, encrypted = rates.reshape(-1, 4), runs.encrypted.reshape(-1, 4)
     half = len(flat) // 2
     flat[half:] += math.log(0.8) * encrypted[half:]
-    (said,) = (
-        each for each in estimated(made._replace(rates=rates)).finish(mode).warnings if each.code == "cost-changed"
+    (warning,) = (
+        warning
+        for warning in estimated(runs._replace(rates=rates)).finish(mode).warnings
+        if warning.code == "cost-changed"
     )
-    assert f"in the first {half if sessions == 1 else 4} {'blocks' if sessions == 1 else 'sessions'}" in said.text
-    numbers = [float(each) for each in re.findall(r"(?:ratio was|and) (0\.\d+)", said.text)]
+    assert f"in the first {half if sessions == 1 else 4} {'blocks' if sessions == 1 else 'sessions'}" in warning.text
+    numbers = [float(number) for number in re.findall(r"(?:ratio was|and) (0\.\d+)", warning.text)]
     assert numbers == pytest.approx([0.9, 0.72], abs=0.01)

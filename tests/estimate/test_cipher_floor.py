@@ -30,13 +30,13 @@ def at_rest(streams: dict[str, Stream], operations: int = 100) -> Cell:
 
 
 def test_at_rest_each_kind_of_file_has_its_own_cipher_and_only_the_encrypted_bytes_of_a_page_count() -> None:
-    found = cipher_floor.of(at_rest({"pages": PAGES, "log": LOG}), "server")
-    assert isinstance(found, RestFloor)
-    pages, log = found.streams
+    floor = cipher_floor.of(at_rest({"pages": PAGES, "log": LOG}), "server")
+    assert isinstance(floor, RestFloor)
+    pages, log = floor.streams
     assert (pages.opened, pages.sealed) == (6 * 4016, 4016)
     assert (log.opened, log.sealed) == (0, 500)
-    assert found.us == pytest.approx((6 * 4016 * 2 + 4016 * 3 + 500 * 0.4) / 1e3)
-    assert found.operations == 100
+    assert floor.us == pytest.approx((6 * 4016 * 2 + 4016 * 3 + 500 * 0.4) / 1e3)
+    assert floor.operations == 100
 
 
 def test_only_the_end_that_has_the_files_has_their_floor() -> None:
@@ -48,10 +48,10 @@ def test_only_the_end_that_has_the_files_has_their_floor() -> None:
 
 
 def test_without_a_count_there_are_speeds_and_no_bytes() -> None:
-    found = cipher_floor.of(at_rest({"pages": PAGES}, operations=0), "server")
-    assert isinstance(found, RestFloor)
-    assert (found.operations, found.us) == (0, 0)
-    assert (found.streams[0].open_ns, found.streams[0].seal_ns) == (2.0, 3.0)
+    floor = cipher_floor.of(at_rest({"pages": PAGES}, operations=0), "server")
+    assert isinstance(floor, RestFloor)
+    assert (floor.operations, floor.us) == (0, 0)
+    assert (floor.streams[0].open_ns, floor.streams[0].seal_ns) == (2.0, 3.0)
 
 
 def test_a_floor_that_was_not_measured_is_none() -> None:

@@ -35,8 +35,8 @@ def test_most_levels_of_correlated_histories_are_seen_through(count: int) -> Non
     for rho, most in ((0.6, 0.4), (0.9, 0.4)):
         kept = []
         for _ in range(40):
-            made = series(random, count, rho)
-            kept.append(correlated_runs.test(made, [0, best_split(made), count]).p_value < 0.05)
+            runs = series(random, count, rho)
+            kept.append(correlated_runs.test(runs, [0, best_split(runs), count]).p_value < 0.05)
         assert np.mean(kept) <= most, (rho, np.mean(kept))
 
 
@@ -44,23 +44,25 @@ def test_most_levels_of_correlated_histories_are_seen_through(count: int) -> Non
 def test_clear_steps_of_independent_runs_remain(count: int) -> None:
     random = np.random.default_rng(55)
     third = count // 3
-    found = []
+    results = []
     for _ in range(15):
-        made = series(random, count)
-        found += [
-            correlated_runs.test(step(made, count // 2, 7), [0, count // 2, count]),
-            correlated_runs.test(step(step(made, third, 7), 2 * third, 7), [0, third, 2 * third, count]),
-            correlated_runs.test(step(made, third, 7, until=2 * third), [0, third, 2 * third, count]),
+        runs = series(random, count)
+        results += [
+            correlated_runs.test(step(runs, count // 2, 7), [0, count // 2, count]),
+            correlated_runs.test(step(step(runs, third, 7), 2 * third, 7), [0, third, 2 * third, count]),
+            correlated_runs.test(step(runs, third, 7, until=2 * third), [0, third, 2 * third, count]),
         ]
-    assert np.mean([each.p_value < 0.05 for each in found]) >= 0.95
+    assert np.mean([result.p_value < 0.05 for result in results]) >= 0.95
 
 
 def test_the_correlation_is_estimated_and_what_it_makes_of_the_runs() -> None:
     random = np.random.default_rng(56)
     estimates = {}
     for rho in (0.0, 0.9):
-        made = [series(random, 60, rho) for _ in range(15)]
-        estimates[rho] = np.median([correlated_runs.test(each, [0, best_split(each), 60]).rho for each in made])
+        histories = [series(random, 60, rho) for _ in range(15)]
+        estimates[rho] = np.median(
+            [correlated_runs.test(history, [0, best_split(history), 60]).rho for history in histories]
+        )
     assert estimates[0.0] == 0
     assert estimates[0.9] >= 0.6
     assert correlated_runs.worth(20, 0.0) == 20

@@ -18,9 +18,9 @@ Slice = tuple[AgentSlice, float]
 
 def answer(latencies: list[float], seconds: float, cut: float = 0.0) -> AgentSlice:
     """A slice in which operations of these lengths ended, and `cut` of others lay within it."""
-    made = HdrHistogram(1, 3_600_000_000_000, 3)
-    for each in latencies:
-        made.record_value(round(each * 1e9))
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
+    for latency in latencies:
+        histogram.record_value(round(latency * 1e9))
     names = "errors rows cpu_user_ns cpu_system_ns bytes_sent bytes_received segments_sent segments_received connects resumed late"
     none: dict[str, Any] = dict.fromkeys(names.split(), 0)
     return AgentSlice(
@@ -29,7 +29,7 @@ def answer(latencies: list[float], seconds: float, cut: float = 0.0) -> AgentSli
         operations=len(latencies),
         checksum="",
         threads=1,
-        histogram=made.encode().decode(),
+        histogram=histogram.encode().decode(),
         work=len(latencies) + cut,
         **none,
     )
@@ -40,14 +40,14 @@ def pilot(kinds: dict[float, float], slices: int = 100, length: float = 0.05, se
     random = np.random.default_rng(seed)
     weights = np.array(list(kinds.values()))
     drawn = iter(random.choice(list(kinds), 1_000_000, p=weights / weights.sum()))
-    found = []
+    pilot_slices = []
     for _ in range(slices):
         ended: list[float] = []
         while sum(ended) + (last := float(next(drawn))) <= length:
             ended.append(last)
         inside = length - sum(ended)
-        found.append((answer(ended, length, inside / last), sum(ended) + last))
-    return found
+        pilot_slices.append((answer(ended, length, inside / last), sum(ended) + last))
+    return pilot_slices
 
 
 def test_a_kind_that_never_ends_in_a_slice_is_found_by_its_share_in_it() -> None:
@@ -82,5 +82,5 @@ def test_without_slices_or_operations_there_is_none() -> None:
 
 @given(st.floats(0.0002, 0.02), st.floats(2.0, 200.0), st.floats(0.05, 0.95), st.integers(0, 100))
 def test_it_is_one_of_the_kinds_or_none(quick: float, times: float, weight: float, seed: int) -> None:
-    found = durations.slowest_usual(pilot({quick: 1 - weight, times * quick: weight}, 20, seed=seed), 1)
-    assert found == 0 or min(abs(found / quick - 1), abs(found / (times * quick) - 1)) < 0.01
+    slowest = durations.slowest_usual(pilot({quick: 1 - weight, times * quick: weight}, 20, seed=seed), 1)
+    assert slowest == 0 or min(abs(slowest / quick - 1), abs(slowest / (times * quick) - 1)) < 0.01

@@ -19,20 +19,20 @@ values = st.lists(st.tuples(st.integers(1, HIGHEST), st.integers(1, 2**40)), max
 
 
 def reference(pairs: list[tuple[int, int]], lowest: int = 1, digits: int = 3) -> HdrHistogram:
-    made = HdrHistogram(lowest, HIGHEST, digits)
+    hdr = HdrHistogram(lowest, HIGHEST, digits)
     for value, count in pairs:
-        made.record_value(value, count)
-    return made
+        hdr.record_value(value, count)
+    return hdr
 
 
 @given(values)
 def test_every_cell_is_decoded_as_the_reference_library_decodes_it(pairs: list[tuple[int, int]]) -> None:
-    made = reference(pairs)
-    found = codec.decode(made.encode())
-    dense = np.array(made.encoder.get_counts())
-    assert found.indices.tolist() == np.flatnonzero(dense).tolist()
-    assert found.counts.tolist() == dense[found.indices].tolist()
-    assert found.total == made.get_total_count()
+    hdr = reference(pairs)
+    decoded = codec.decode(hdr.encode())
+    dense = np.array(hdr.encoder.get_counts())
+    assert decoded.indices.tolist() == np.flatnonzero(dense).tolist()
+    assert decoded.counts.tolist() == dense[decoded.indices].tolist()
+    assert decoded.total == hdr.get_total_count()
 
 
 @given(
@@ -45,15 +45,15 @@ def test_a_quantile_is_in_the_same_cell_as_the_reference_librarys(
 ) -> None:
     lowest, digits = shape
     pairs = [(max(value, lowest), count % 1000 + 1) for value, count in pairs]
-    made = reference(pairs, lowest, digits)
-    found = float(histogram.quantiles(codec.decode(made.encode()), [share])[0])
-    named = [made.get_value_at_percentile(100 * share * nudge) for nudge in (1 - 1e-9, 1.0)]
-    low = made.get_lowest_equivalent_value(min(named))
-    high = made.get_highest_equivalent_value(max(named)) + 1
+    hdr = reference(pairs, lowest, digits)
+    quantile = float(histogram.quantiles(codec.decode(hdr.encode()), [share])[0])
+    named = [hdr.get_value_at_percentile(100 * share * nudge) for nudge in (1 - 1e-9, 1.0)]
+    low = hdr.get_lowest_equivalent_value(min(named))
+    high = hdr.get_highest_equivalent_value(max(named)) + 1
     # The reference rounds the rank to an integer, so the next cell may be correct too.
     ranks = np.array([count for _, count in sorted(pairs)]).cumsum()
     edge = np.abs(ranks - share * ranks[-1]).min() <= 1
-    assert low <= found <= high or edge
+    assert low <= quantile <= high or edge
 
 
 @given(values, values)
@@ -70,9 +70,9 @@ def test_merged_histograms_have_the_counts_of_both(one: list[tuple[int, int]], t
 
 
 def test_a_median_is_interpolated_within_its_cell_so_that_ratios_do_not_move_in_steps() -> None:
-    made = codec.decode(reference([(1_000_000, 100)]).encode())
-    low, high = histogram.bounds(made.layout, made.indices)
-    assert np.allclose(histogram.quantiles(made, [0.25, 0.75]), low[0] + np.array([0.25, 0.75]) * (high[0] - low[0]))
+    decoded = codec.decode(reference([(1_000_000, 100)]).encode())
+    low, high = histogram.bounds(decoded.layout, decoded.indices)
+    assert np.allclose(histogram.quantiles(decoded, [0.25, 0.75]), low[0] + np.array([0.25, 0.75]) * (high[0] - low[0]))
 
 
 def test_an_empty_histogram_has_no_quantiles() -> None:

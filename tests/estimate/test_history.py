@@ -38,7 +38,7 @@ def step(of: Series, at: int, size: float, until: int | None = None) -> Series:
     return of._replace(values=values)
 
 
-def found(of: Series) -> list[int]:
+def change_points(of: Series) -> list[int]:
     whole = history.one_level(of, ORDERS)
     at = history.changes(of, whole) if whole.p_value < statistics.ALPHA else []
     return history.certain(of, at, MARGIN).edges[1:-1]
@@ -60,56 +60,56 @@ BAR = {400: 0.083, 4000: 0.0603}
 @pytest.mark.parametrize("noise", NOISE)
 def test_at_most_five_per_cent_of_histories_without_a_change_show_one(noise: str, histories: int) -> None:
     random = np.random.default_rng(19)
-    claims = sum(bool(found(runs(random, **NOISE[noise]))) for _ in range(histories))
+    claims = sum(bool(change_points(runs(random, **NOISE[noise]))) for _ in range(histories))
     assert claims / histories <= BAR[histories], claims
 
 
 @pytest.mark.parametrize(("at", "count"), [(10, 20), (4, 20), (18, 20), (2, 20), (4, 8)])
 def test_a_step_of_three_half_widths_is_found_where_it_is(at: int, count: int) -> None:
     random = np.random.default_rng(3)
-    exact = sum(found(step(runs(random, count), at, 3 * HALF)) == [at] for _ in range(50))
+    exact = sum(change_points(step(runs(random, count), at, 3 * HALF)) == [at] for _ in range(50))
     assert exact >= 45
 
 
 def test_a_change_that_was_undone_is_found() -> None:
     random = np.random.default_rng(4)
-    both = sum(found(step(runs(random), 8, 3 * HALF, until=13)) == [8, 13] for _ in range(50))
+    both = sum(change_points(step(runs(random), 8, 3 * HALF, until=13)) == [8, 13] for _ in range(50))
     assert both >= 45
 
 
 def test_several_changes_are_found() -> None:
     random = np.random.default_rng(5)
-    made = step(step(runs(random, 30), 10, 3 * HALF), 20, 3 * HALF)
-    assert found(made) == [10, 20]
+    stepped = step(step(runs(random, 30), 10, 3 * HALF), 20, 3 * HALF)
+    assert change_points(stepped) == [10, 20]
 
 
 def test_a_single_odd_run_is_no_change() -> None:
     for at in range(20):
         random = np.random.default_rng(at)
-        assert found(step(runs(random), at, 20 * HALF, until=at + 1)) == []
+        assert change_points(step(runs(random), at, 20 * HALF, until=at + 1)) == []
 
 
 def test_a_run_with_a_wide_interval_counts_less() -> None:
     """Four wild runs at the end look like a step, unless their own intervals show that they say little."""
     random = np.random.default_rng(7)
-    made = step(runs(random), 16, 2 * HALF)
-    assert found(made) == [16]
-    wide = made.errors.copy()
+    stepped = step(runs(random), 16, 2 * HALF)
+    assert change_points(stepped) == [16]
+    wide = stepped.errors.copy()
     wide[16:] *= 30
-    assert found(made._replace(errors=wide)) == []
+    assert change_points(stepped._replace(errors=wide)) == []
 
 
 def test_a_change_within_the_margin_is_none() -> None:
-    made = step(runs(np.random.default_rng(12), 40), 20, HALF)
-    assert history.certain(made, [20], MARGIN).edges == [0, 20, 40]
-    assert history.certain(made, [20], 2 * HALF).edges == [0, 40]
+    stepped = step(runs(np.random.default_rng(12), 40), 20, HALF)
+    assert history.certain(stepped, [20], MARGIN).edges == [0, 20, 40]
+    assert history.certain(stepped, [20], 2 * HALF).edges == [0, 40]
 
 
 def test_the_smallest_step_is_found_in_at_least_four_of_five_histories() -> None:
     random = np.random.default_rng(8)
     every = [runs(random) for _ in range(100)]
-    steps = [history.one_level(each, ORDERS).smallest_step for each in every]
-    power = np.mean([bool(found(step(each, 10, size))) for each, size in zip(every, steps, strict=True)])
+    steps = [history.one_level(series, ORDERS).smallest_step for series in every]
+    power = np.mean([bool(change_points(step(series, 10, size))) for series, size in zip(every, steps, strict=True)])
     assert power >= 0.8
 
 
@@ -117,10 +117,10 @@ def test_the_place_of_a_change_lies_in_its_interval() -> None:
     random = np.random.default_rng(9)
     inside, claims = 0, 0
     for _ in range(100):
-        made = step(runs(random), 12, 1.2 * HALF)
-        if len(at := found(made)) == 1:
+        stepped = step(runs(random), 12, 1.2 * HALF)
+        if len(at := change_points(stepped)) == 1:
             claims += 1
-            earliest, latest = Levels(made, at).place(0)
+            earliest, latest = Levels(stepped, at).place(0)
             assert earliest <= at[0] <= latest
             inside += earliest <= 12 <= latest
     assert claims > 75
@@ -144,17 +144,17 @@ def test_least_runs_is_the_number_with_which_the_clearest_step_is_found() -> Non
     assert history.least_runs(1) == 8
     clear = Series(np.array([0.0] * 4 + [1.0] * 4), np.full(8, 1e-3), np.full(8, 7.0))
     assert history.one_level(clear).p_value < statistics.ALPHA
-    fewer = Series(*(each[:-1] for each in clear))
+    fewer = Series(*(column[:-1] for column in clear))
     assert history.one_level(fewer).p_value > statistics.ALPHA
     for one, more in itertools.pairwise((1, 3, 10, 30, 100)):
         assert history.least_runs(one) < history.least_runs(more)
 
 
 def test_the_same_runs_give_the_same_answer_in_any_unit() -> None:
-    made = step(runs(np.random.default_rng(11)), 9, HALF)
-    first = history.one_level(made)
-    assert history.one_level(made) == first
-    scaled = Series(-1000 * made.values + 7, 1000 * made.errors, made.nus)
+    stepped = step(runs(np.random.default_rng(11)), 9, HALF)
+    first = history.one_level(stepped)
+    assert history.one_level(stepped) == first
+    scaled = Series(-1000 * stepped.values + 7, 1000 * stepped.errors, stepped.nus)
     assert history.one_level(scaled).p_value == pytest.approx(first.p_value)
     assert history.one_level(scaled).arc == first.arc
 
@@ -163,13 +163,13 @@ def test_equal_values_without_errors_are_one_level() -> None:
     """Bytes of a fixed request are the same in every run."""
     same = Series(np.full(10, 0.5), np.zeros(10), np.full(10, 7.0))
     assert history.one_level(same).p_value == 1.0
-    assert found(step(same, 5, 0.1)) == [5]
+    assert change_points(step(same, 5, 0.1)) == [5]
     (mean,) = Levels(same, []).means()
     assert mean.bounds() == pytest.approx((0.5, 0.5))
 
 
 def test_of_several_standard_errors_the_most_cautious_counts() -> None:
     interval = Interval(0.1, (Error(1.0, 100, "a"), Error(0.9, 2, "b")), 8, mean=0.2)
-    made = history.series([interval])
-    assert (made.values[0], made.errors[0], made.nus[0]) == (0.2, 0.9, 2)
+    series = history.series([interval])
+    assert (series.values[0], series.errors[0], series.nus[0]) == (0.2, 0.9, 2)
     assert math.isclose(interval.half(), 0.9 * student_t.quantile(0.975, 2))

@@ -16,13 +16,13 @@ from test_real import ciphercost, result_of
 
 
 def facts(server_us: float | None, client_us: float, throughput: float = 10_000.0, **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "throughput": throughput,
         "client_cpu_us_per_op": client_us,
         "operations": throughput,
         "seconds": 1.0,
     }
-    return found | ({} if server_us is None else {"server_cpu_us_per_op": server_us}) | more
+    return figures | ({} if server_us is None else {"server_cpu_us_per_op": server_us}) | more
 
 
 def cell(plain: dict[str, Any], encrypted: dict[str, Any], engine: str = "nginx", **changes: Any) -> Cell:
@@ -49,7 +49,7 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("cell", "words"),
     [
         (cell(BUSY, BUSY), "limited by the server's core (98 % busy)"),
         (
@@ -99,8 +99,8 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
         (cell(BUSY, BUSY, mode="imported"), ""),
     ],
 )  # fmt: skip
-def test_the_limit_is_named(made: Cell, words: str) -> None:
-    assert bottleneck.line(made) == words
+def test_the_limit_is_named(cell: Cell, words: str) -> None:
+    assert bottleneck.line(cell) == words
 
 
 def test_the_busiest_disk_counts_and_unknown_values_are_none() -> None:
@@ -121,10 +121,10 @@ def test_the_sampler_records_how_busy_the_disks_were(tmp_path: Path) -> None:
         for _ in range(20):
             file.write(bytes(1 << 20))
             os.fsync(file.fileno())
-    found = sampler.end()
+    counters = sampler.end()
     sampler.close()
-    assert found.disk_busy is not None
-    assert 0 <= found.disk_busy <= 1
+    assert counters.disk_busy is not None
+    assert 0 <= counters.disk_busy <= 1
 
 
 def test_a_slow_link_is_found_to_be_the_limit(tmp_path: Path, require_server: RequireServer) -> None:

@@ -50,10 +50,10 @@ def arm(throughput: float, size: float, *, segments: float = 0.0, connects: int 
 
 def test_each_connection_costs_its_round_trips() -> None:
     arms = {"plain": arm(40, 1000, connects=400), "encrypted": arm(25, 1000, connects=249)}
-    found = link_model.predict(cell(delay="10ms"), 2, 2, arms)
-    assert found["round_trips"] == 2
-    assert found["added_ms"] == pytest.approx(20)
-    assert found["throughput"] == pytest.approx(50 / 70)  # 50 ms alone, 70 ms with it
+    predicted = link_model.predict(cell(delay="10ms"), 2, 2, arms)
+    assert predicted["round_trips"] == 2
+    assert predicted["added_ms"] == pytest.approx(20)
+    assert predicted["throughput"] == pytest.approx(50 / 70)  # 50 ms alone, 70 ms with it
 
 
 def test_connections_that_stay_open_cost_no_round_trip() -> None:
@@ -63,16 +63,16 @@ def test_connections_that_stay_open_cost_no_round_trip() -> None:
 
 def test_bytes_decide_if_the_link_is_full() -> None:
     arms = {"plain": arm(12, 1e6), "encrypted": arm(11.9, 1.01e6)}
-    found = link_model.predict(cell(bandwidth="100mbit"), 2, 4, arms)
-    assert found["throughput"] == pytest.approx(1 / 1.01, rel=0.01)
-    assert found["added_ms"] == pytest.approx(0.01e6 * 8 / 1e8 * 1e3, rel=0.1)
+    predicted = link_model.predict(cell(bandwidth="100mbit"), 2, 4, arms)
+    assert predicted["throughput"] == pytest.approx(1 / 1.01, rel=0.01)
+    assert predicted["added_ms"] == pytest.approx(0.01e6 * 8 / 1e8 * 1e3, rel=0.1)
 
 
 def test_on_an_idle_link_more_bytes_only_take_their_own_time() -> None:
     arms = {"plain": arm(10, 1000), "encrypted": arm(10, 2000)}
-    found = link_model.predict(cell(bandwidth="1mbit"), 0, 1, arms)
-    assert found["added_ms"] == pytest.approx(8)
-    assert found["throughput"] == pytest.approx(100 / 108)
+    predicted = link_model.predict(cell(bandwidth="1mbit"), 0, 1, arms)
+    assert predicted["added_ms"] == pytest.approx(8)
+    assert predicted["throughput"] == pytest.approx(100 / 108)
 
 
 def test_headers_count_on_the_link() -> None:
@@ -94,8 +94,8 @@ def test_more_bytes_never_predict_a_gain(
     throughput: float, slower: float, size: float, grows: float, clients: int
 ) -> None:
     arms = {"plain": arm(throughput, size), "encrypted": arm(max(1.0, throughput * slower), size * grows)}
-    for each in arms.values():
-        each["seconds"] = each["operations"] / each["throughput"]
-    found = link_model.predict(cell(bandwidth="100mbit", delay="1ms"), 2, clients, arms)
-    assert found["throughput"] <= 1 + 1e-9
-    assert found["added_ms"] >= -1e-9
+    for figures in arms.values():
+        figures["seconds"] = figures["operations"] / figures["throughput"]
+    predicted = link_model.predict(cell(bandwidth="100mbit", delay="1ms"), 2, clients, arms)
+    assert predicted["throughput"] <= 1 + 1e-9
+    assert predicted["added_ms"] >= -1e-9

@@ -81,7 +81,7 @@ def test_noise_of_one_arm_with_a_memory_of_three_slices_is_nearly_covered(
 ) -> None:
     noise = partial(simulate.white, sd=0.005)
     random = np.random.default_rng([16, blocks])
-    values = simulate.experiment(random, noise, 2 * RUNS, blocks, effect=EFFECT, own=simulate.own_memory).values
+    values = simulate.experiment(random, noise, 2 * RUNS, blocks, effect=EFFECT, arm_noise=simulate.own_memory).values
     covered = coverage_rows(values, EFFECT)
     show(record_property, f"coverage, one arm's memory of 3 slices, n = {blocks}", covered, f"≥ {least}: a limit")
     assert covered >= least
@@ -162,8 +162,10 @@ def test_mutant_a_fixed_order_fails_in_noise_in_phase_with_it(record_property: R
 def test_slow_noise_of_one_arm_only_is_a_limit_of_quick_mode(memory: int, record_property: Record) -> None:
     random = np.random.default_rng(12)
     steps = simulate.BLOCK_STEPS
-    own = simulate.ornstein_uhlenbeck(random, RUNS, 50 * steps, sd=0.01, memory=memory * steps)[:, steps // 2 :: steps]
-    values = simulate.experiment(random, simulate.white, RUNS, 50, effect=EFFECT).values + own
+    arm_noise = simulate.ornstein_uhlenbeck(random, RUNS, 50 * steps, sd=0.01, memory=memory * steps)[
+        :, steps // 2 :: steps
+    ]
+    values = simulate.experiment(random, simulate.white, RUNS, 50, effect=EFFECT).values + arm_noise
     covered = coverage_rows(values, EFFECT)
     show(record_property, f"coverage, one arm's own noise, memory {memory} blocks", covered, "none: a limit")
     assert covered < 0.96
@@ -236,8 +238,8 @@ def test_the_matrix_of_half_widths_is_that_of_the_intervals() -> None:
     quick, full = half_widths(values, looks, "quick"), half_widths(values, looks, "full")
     for row, ours, sessions in zip(values, quick, full, strict=True):
         assert np.allclose([statistics.block_interval(row[: int(n)]).half() for n in looks], ours)
-        found = [statistics.session_interval(row[: int(n)], most_nu=LEAST_SESSIONS - 1).half() for n in looks]
-        assert np.allclose(found, sessions)
+        halves = [statistics.session_interval(row[: int(n)], most_nu=LEAST_SESSIONS - 1).half() for n in looks]
+        assert np.allclose(halves, sessions)
 
 
 def stopped_coverage(values: Floats, first: int, target: float, mode: str) -> tuple[float, float]:
@@ -296,11 +298,13 @@ def test_skewed_sessions_are_a_limit_of_stopping_on_precision(kind: str, record_
     values -= drawn(np.random.default_rng(52), (1000, 1000)).mean()
     for wanted in (8, 20):
         target = 2 * float(values.std()) / np.sqrt(wanted)
-        found = [stopped_coverage(values, first, target, "full") for first in (LEAST_SESSIONS, LEAST_SESSIONS_PRECISE)]
-        name = f"stopped on precision, {kind}, after {found[0][1]:.0f} → {found[1][1]:.0f} sessions: coverage"
-        show(record_property, name, found[1][0], f"≥ {least}; {found[0][0]:.4f} with 8 sessions at least: a limit")
-        assert found[0][0] < before
-        assert found[1][0] >= least
+        stopped = [
+            stopped_coverage(values, first, target, "full") for first in (LEAST_SESSIONS, LEAST_SESSIONS_PRECISE)
+        ]
+        name = f"stopped on precision, {kind}, after {stopped[0][1]:.0f} → {stopped[1][1]:.0f} sessions: coverage"
+        show(record_property, name, stopped[1][0], f"≥ {least}; {stopped[0][0]:.4f} with 8 sessions at least: a limit")
+        assert stopped[0][0] < before
+        assert stopped[1][0] >= least
 
 
 def test_mutant_sessions_that_claim_all_their_degrees_of_freedom_cover_too_little(record_property: Record) -> None:

@@ -27,9 +27,9 @@ def test_a_known_effect_is_detected_with_25_blocks(effect: float, sd: float, rec
     noise = partial(simulate.white, sd=sd)
     values = simulate.experiment(np.random.default_rng(20), noise, RUNS, 25, effect=float(np.log1p(effect))).values
     low, high = by_row.block_bounds(values)  # p < 0.05 exactly if they exclude 0
-    found = float(np.mean((low > 0) | (high < 0)))
-    show(record_property, f"{effect:.0%} effect, block sd {sd:.0%}, 25 blocks: found", found, "≥ 0.99")
-    assert found >= 0.99
+    power = float(np.mean((low > 0) | (high < 0)))
+    show(record_property, f"{effect:.0%} effect, block sd {sd:.0%}, 25 blocks: found", power, "≥ 0.99")
+    assert power >= 0.99
 
 
 @pytest.mark.parametrize(("effect", "least"), [(0.02, 0.99), (0.01, 0.9)])
@@ -37,17 +37,17 @@ def test_a_known_effect_is_detected_by_a_short_full_run(effect: float, least: fl
     random = np.random.default_rng(26)
     values = simulate.sessions(random, simulate.white, 4000, 8, 4, effect=float(np.log1p(effect)))
     centres = by_row.hodges_lehmann(values.reshape(-1, 4)).reshape(4000, 8)
-    found = float(np.mean([statistics.session_interval(row).p_value() < 0.05 for row in centres]))
-    show(record_property, f"{effect:.0%} effect, 8 sessions of 4 blocks: found", found, f"≥ {least:g}")
-    assert found >= least
+    power = float(np.mean([statistics.session_interval(row).p_value() < 0.05 for row in centres]))
+    show(record_property, f"{effect:.0%} effect, 8 sessions of 4 blocks: found", power, f"≥ {least:g}")
+    assert power >= least
 
 
 def test_mutant_the_textbook_number_of_cosines_misses_small_effects(record_property: Record) -> None:
     noise = partial(simulate.white, sd=0.01)
     values = simulate.experiment(np.random.default_rng(20), noise, RUNS, 25, effect=float(np.log1p(0.01))).values
-    found = float(np.mean([with_four_cosines(row).p_value() < 0.05 for row in values]))
-    show(record_property, "mutant, ν = 4: 1 % effect, block sd 1 %: found", found, "it must fail: < 0.99")
-    assert found < 0.98
+    power = float(np.mean([with_four_cosines(row).p_value() < 0.05 for row in values]))
+    show(record_property, "mutant, ν = 4: 1 % effect, block sd 1 %: found", power, "it must fail: < 0.99")
+    assert power < 0.98
 
 
 def with_four_cosines(row: Floats) -> statistics.Interval:
@@ -101,15 +101,15 @@ def bias(memory: float, *, lead_in: bool = True) -> float:
 
 @pytest.mark.parametrize("memory", [0.0, 0.2, 0.3])
 def test_a_carry_over_of_two_per_cent_hardly_moves_the_estimate(memory: float, record_property: Record) -> None:
-    found = abs(bias(memory))
-    show(record_property, f"debt 2 %, decay {memory} slices: bias in points", found, "≤ 0.1")
-    assert found <= 0.1
+    points = abs(bias(memory))
+    show(record_property, f"debt 2 %, decay {memory} slices: bias in points", points, "≤ 0.1")
+    assert points <= 0.1
 
 
 def test_mutant_without_lead_ins_carry_over_is_charged_to_the_wrong_arm(record_property: Record) -> None:
-    found = abs(bias(0.0, lead_in=False))
-    show(record_property, "mutant, no lead-in: bias in points", found, "it must fail: > 0.1")
-    assert found > 0.4
+    points = abs(bias(0.0, lead_in=False))
+    show(record_property, "mutant, no lead-in: bias in points", points, "it must fail: > 0.1")
+    assert points > 0.4
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.3, 0.5, 1.0, 2.0])
@@ -118,7 +118,7 @@ def test_the_carry_over_test_fires_and_fires_for_slow_debts_that_lead_ins_do_not
 ) -> None:
     random = np.random.default_rng(24)
     blocks = simulate.experiment(random, simulate.white, 2000, 25, debt=0.02, memory=memory)
-    fired = np.mean([statistics.carryover(y, s).found for y, s in zip(blocks.rates, blocks.signs, strict=True)])
+    fired = np.mean([statistics.carryover(y, s).significant for y, s in zip(blocks.rates, blocks.signs, strict=True)])
     show(record_property, f"debt 2 %, decay {memory} slices: λ found", float(fired), "≥ 0.95")
     assert fired >= 0.95
 
@@ -129,7 +129,7 @@ def test_effects_over_many_slices_are_a_limit_of_the_carry_over_test_and_move_th
 ) -> None:
     random = np.random.default_rng(27)
     blocks = simulate.experiment(random, simulate.white, 2000, 25, debt=0.02, memory=memory, gradual=gradual)
-    fired = np.mean([statistics.carryover(y, s).found for y, s in zip(blocks.rates, blocks.signs, strict=True)])
+    fired = np.mean([statistics.carryover(y, s).significant for y, s in zip(blocks.rates, blocks.signs, strict=True)])
     off = 100 * abs(float(blocks.values.mean()))
     name = f"debt 2 %, {'built up and ' if gradual else ''}decaying over {memory:g} slices"
     show(record_property, f"{name}: λ found", float(fired), "none: a limit")
@@ -151,13 +151,13 @@ def test_a_gradual_carry_over_is_complete_only_after_many_slices() -> None:
 @pytest.mark.parametrize("scenario", simulate.SCENARIOS)
 def test_the_carry_over_test_stays_silent_without_carry_over(scenario: str, record_property: Record) -> None:
     blocks = simulate.experiment(np.random.default_rng(25), simulate.SCENARIOS[scenario], 2000, 25, effect=-0.1)
-    fired = np.mean([statistics.carryover(y, s).found for y, s in zip(blocks.rates, blocks.signs, strict=True)])
+    fired = np.mean([statistics.carryover(y, s).significant for y, s in zip(blocks.rates, blocks.signs, strict=True)])
     show(record_property, f"no debt, {scenario}: λ found", float(fired), "≤ 0.01, and 0.01 for chance")
     assert fired <= 0.02
 
 
 def test_slow_carry_over_is_not_balanced_which_is_why_slices_get_longer(record_property: Record) -> None:
     for memory in (0.5, 1.0):
-        found = abs(bias(memory))
-        show(record_property, f"debt 2 %, decay {memory} slices: bias in points", found, "none: a limit of the method")
-        assert 0.1 < found < 0.5
+        points = abs(bias(memory))
+        show(record_property, f"debt 2 %, decay {memory} slices: bias in points", points, "none: a limit of the method")
+        assert 0.1 < points < 0.5

@@ -44,8 +44,8 @@ def side(text: str) -> int:
 
 @given(estimates())
 def test_the_direction_is_that_of_the_ratio(estimate: Estimate) -> None:
-    found = side(notation.worded(estimate, "more", "fewer"))
-    assert found in (0, (estimate.ratio > 1) - (estimate.ratio < 1))
+    direction = side(notation.worded(estimate, "more", "fewer"))
+    assert direction in (0, (estimate.ratio > 1) - (estimate.ratio < 1))
 
 
 @given(estimates())
@@ -62,7 +62,7 @@ def test_an_interval_never_prints_the_same_bound_twice(estimate: Estimate) -> No
     text = notation.interval(estimate, "more", "fewer")
     ends = re.split(r" to |–", text)
     assert len(ends) == len(set(ends)), text
-    bare = [re.sub(r" %.*", "", each) for each in ends]
+    bare = [re.sub(r" %.*", "", end) for end in ends]
     if "–" in text:
         assert len(bare) == len(set(bare)) == 2, text
 
@@ -86,7 +86,7 @@ def test_the_ends_lie_on_the_sides_that_the_interval_names(estimate: Estimate) -
         assert low in (0, -1) if estimate.low < 1 else low in (0, 1)
         assert high in (0, 1) if estimate.high > 1 else high in (0, -1)
     elif "–" in text and "%" in text:
-        first, last = (float(each.strip(" %")) for each in text.split("–"))
+        first, last = (float(end.strip(" %")) for end in text.split("–"))
         assert first < last, "the bounds ascend"
         assert estimate.low > 1 or estimate.high < 1, f"{text} does not show that the interval includes no change"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -27,44 +28,44 @@ def tried(session: int, slow: float, rate: float = 800.0, late: float = 0.0, lat
 def judged(plain: list[float], encrypted: list[float], *, by_session: bool = True) -> AllRequests | None:
     """Slow ones of 1000 requests, by session; 10 are allowed."""
     arms: dict[Arm, list[Tried]] = {
-        "plain": [tried(number, each) for number, each in enumerate(plain)],
-        "encrypted": [tried(number, each) for number, each in enumerate(encrypted)],
+        "plain": [tried(number, slow) for number, slow in enumerate(plain)],
+        "encrypted": [tried(number, slow) for number, slow in enumerate(encrypted)],
     }
     return objective_all.judged(arms, P99, FITS, by_session=by_session)
 
 
 def known(plain: list[float], encrypted: list[float]) -> AllRequests:
-    found = judged(plain, encrypted)
-    assert found is not None
-    return found
+    all_requests = judged(plain, encrypted)
+    assert all_requests is not None
+    return all_requests
 
 
 def test_shares_are_those_of_all_requests_in_units_of_what_is_allowed() -> None:
-    found = known([2, 4, 3, 3], [3, 3, 2, 4])
-    assert found.plain == pytest.approx(0.3)
-    assert found.encrypted == pytest.approx(0.3)
-    assert found.blocks == 4
-    assert found.low < 0 < found.high
-    assert found.agree
+    all_requests = known([2, 4, 3, 3], [3, 3, 2, 4])
+    assert all_requests.plain == pytest.approx(0.3)
+    assert all_requests.encrypted == pytest.approx(0.3)
+    assert all_requests.blocks == 4
+    assert all_requests.low < 0 < all_requests.high
+    assert all_requests.agree
 
 
 def test_certain_stalls_of_one_arm_disagree() -> None:
-    found = known([3, 3, 4, 2], [14, 15, 13, 14])
-    assert found.low > objective_all.LITTLE
-    assert not found.agree
-    said = objective_all.reason(found, P99.text)
-    assert said.startswith("the typical block and all requests together disagree: below both capacities")
-    assert "1.4 times what p99 allows in the encrypted arm and 0.3 times in the plain arm" in said
-    assert "the encrypted arm stalls now and then" in said
+    all_requests = known([3, 3, 4, 2], [14, 15, 13, 14])
+    assert all_requests.low > objective_all.LITTLE
+    assert not all_requests.agree
+    reason = objective_all.reason(all_requests, P99.text)
+    assert "together disagree: below both capacities" in reason
+    assert re.search(r"\b1\.4 times .*p99.*encrypted.* 0\.3 times .*plain", reason)
+    assert "the encrypted arm stalls now and then" in reason
     other = objective_all.reason(known([14, 15, 13, 14], [3, 3, 4, 2]), P99.text)
     assert "the plain arm stalls now and then" in other
 
 
 def test_one_long_stall_leaves_it_open() -> None:
-    found = known([3, 3, 4, 2], [3, 60, 3, 3])
-    assert found.low < 0
-    assert not found.agree
-    assert objective_all.reason(found, P99.text).startswith("all requests together do not confirm the typical block")
+    all_requests = known([3, 3, 4, 2], [3, 60, 3, 3])
+    assert all_requests.low < 0
+    assert not all_requests.agree
+    assert objective_all.reason(all_requests, P99.text).startswith("all requests together do not confirm")
 
 
 def test_where_the_machine_stalls_both_arms_more_may_differ() -> None:
@@ -73,18 +74,18 @@ def test_where_the_machine_stalls_both_arms_more_may_differ() -> None:
 
 
 def test_a_small_difference_that_is_certain_is_no_disagreement() -> None:
-    found = known([3.0, 3.1, 2.9, 3.0], [4.0, 4.1, 3.9, 4.0])
-    assert found.low > 0
-    assert found.agree
+    all_requests = known([3.0, 3.1, 2.9, 3.0], [4.0, 4.1, 3.9, 4.0])
+    assert all_requests.low > 0
+    assert all_requests.agree
 
 
 def test_blocks_near_or_above_a_capacity_do_not_count() -> None:
-    arms: dict[Arm, list[Tried]] = {arm: [tried(each, 3) for each in range(4)] for arm in ARMS}
+    arms: dict[Arm, list[Tried]] = {arm: [tried(number, 3) for number in range(4)] for arm in ARMS}
     for arm, rates in (("plain", (990.0, 800.0)), ("encrypted", (800.0, 1200.0))):
         arms[arm] += [tried(9, 500, rate) for rate in rates]  # type: ignore[index]
-    found = objective_all.judged(arms, P99, FITS, by_session=True)
-    assert found is not None
-    assert found.blocks == 4
+    all_requests = objective_all.judged(arms, P99, FITS, by_session=True)
+    assert all_requests is not None
+    assert all_requests.blocks == 4
 
 
 def test_too_few_blocks_decide_nothing() -> None:
@@ -99,22 +100,23 @@ def stalled(plain: list[float], encrypted: list[float], *, rate: float = 1050.0)
     """With later requests of 1000 in blocks above the capacity, by session; 10 may be slow."""
     arms: dict[Arm, list[Tried]] = {
         arm: [tried(number, 3) for number in range(4)]
-        + [tried(number, each, rate, later=each) for number, each in enumerate(later)]
+        + [tried(number, count, rate, later=count) for number, count in enumerate(later)]
         for arm, later in zip(ARMS, (plain, encrypted), strict=True)
     }
-    found = objective_all.judged(arms, P99, FITS, by_session=True)
-    assert found is not None
-    return found
+    all_requests = objective_all.judged(arms, P99, FITS, by_session=True)
+    assert all_requests is not None
+    return all_requests
 
 
 def test_a_stall_of_one_arm_shows_above_its_capacity_too() -> None:
     assert stalled([0, 0, 0, 0], [0, 0, 0, 0]).agree
-    found = stalled([0, 0, 0, 0], [0, 40, 0, 0])
-    assert not found.agree
-    assert (found.stalled_plain, found.stalled_encrypted) == (0, 1)
-    assert found.late_encrypted == pytest.approx(40 / 80)
-    said = objective_all.reason(found, P99.text)
-    assert "1 block of the encrypted arm alone had requests that no queue explains (0.5 times the share" in said
+    all_requests = stalled([0, 0, 0, 0], [0, 40, 0, 0])
+    assert not all_requests.agree
+    assert (all_requests.stalled_plain, all_requests.stalled_encrypted) == (0, 1)
+    assert all_requests.late_encrypted == pytest.approx(40 / 80)
+    reason = objective_all.reason(all_requests, P99.text)
+    assert "1 block of the encrypted arm alone" in reason
+    assert "(0.5 times" in reason
     other = objective_all.reason(stalled([0, 40, 0, 50], [0, 0, 0, 0]), P99.text)
     assert "2 blocks of the plain arm alone" in other
 
@@ -134,11 +136,11 @@ def test_far_above_a_capacity_late_requests_are_a_queue() -> None:
 def test_below_the_capacities_less_late_requests_show_a_stall() -> None:
     arms: dict[Arm, list[Tried]] = {arm: [tried(number, 3) for number in range(4)] for arm in ARMS}
     arms["encrypted"][2] = tried(2, 8, late=8.0)
-    found = objective_all.judged(arms, P99, FITS, by_session=True)
-    assert found is not None
-    assert not found.agree
-    assert found.stalled_encrypted == 1
-    assert found.late_encrypted == pytest.approx(8 / 40)
+    all_requests = objective_all.judged(arms, P99, FITS, by_session=True)
+    assert all_requests is not None
+    assert not all_requests.agree
+    assert all_requests.stalled_encrypted == 1
+    assert all_requests.late_encrypted == pytest.approx(8 / 40)
 
 
 def test_each_arm_is_watched_in_its_own_two_slices_less_what_is_discarded() -> None:
@@ -158,13 +160,13 @@ def shares(low: float, high: float, both: float = 0.3) -> AllRequests:
 @given(st.floats(-0.9, 0.9), st.floats(0.0, 0.5))
 def test_a_widened_interval_holds_the_typical_ratio_and_is_never_narrower(centre: float, half: float) -> None:
     low, high = TYPICAL.bounds()
-    found = objective_all.widened(TYPICAL, shares(centre - half, centre + half), SLOPES)
-    lower, higher = found.bounds()
-    assert found.centre == TYPICAL.centre
+    interval = objective_all.widened(TYPICAL, shares(centre - half, centre + half), SLOPES)
+    lower, higher = interval.bounds()
+    assert interval.centre == TYPICAL.centre
     assert lower <= TYPICAL.centre <= higher
-    assert found.half() >= (high - low) / 2 - 1e-12
+    assert interval.half() >= (high - low) / 2 - 1e-12
     stalls_of_encrypted = centre > 0
-    assert (found.middle <= TYPICAL.centre) if stalls_of_encrypted else (found.middle >= TYPICAL.centre)
+    assert (interval.middle <= TYPICAL.centre) if stalls_of_encrypted else (interval.middle >= TYPICAL.centre)
 
 
 def test_stalls_take_what_they_use_of_the_share_allowed_from_the_queue() -> None:

@@ -32,7 +32,7 @@ class Noise(NamedTuple):
 
     drift: float = 0.0
     """Standard deviation of the logarithm of both arms' service rates, which follow an autoregression from block to block."""
-    own: float = 0.0
+    per_slice: float = 0.0
     """The same of each slice for itself."""
     stalls: float = 0.0
     """Stalls per second."""
@@ -53,7 +53,7 @@ def slow(
     for _ in range(2):
         count = random.poisson(rate * length)
         arrivals = np.sort(random.random(count)) * length
-        work = random.exponential(1 / (service * math.exp(random.normal(0, noise.own))), count)
+        work = random.exponential(1 / (service * math.exp(random.normal(0, noise.per_slice))), count)
         if count:
             stalls = random.integers(0, count, random.poisson(noise.stalls * length))
             np.add.at(work, stalls, random.exponential(noise.stall_s, len(stalls)))
@@ -62,10 +62,10 @@ def slow(
         counted = (ends >= schedule.DISCARD * length) & (ends < length)
         done += int(counted.sum())
         late = [
-            so_far + float((ends - arrivals > each)[counted].sum()) for so_far, each in zip(late, limits, strict=True)
+            so_far + float((ends - arrivals > limit)[counted].sum()) for so_far, limit in zip(late, limits, strict=True)
         ]
     lost = max(0.0, due - done - STEADY * math.sqrt(due))
-    return [each + lost for each in late], done + lost
+    return [exceeding + lost for exceeding in late], done + lost
 
 
 def run(
@@ -78,28 +78,28 @@ def run(
     services: Mapping[Arm, float] = SERVICE,
     usual: float = USUAL,
     noise: Noise = QUIET,
-    own: Noise | None = None,
+    encrypted_noise: Noise | None = None,
 ) -> Capacities:
-    """A whole search. `sd`: of a log effect that each session has on both arms, and each of them for itself. `own`: the encrypted arm's noise."""
-    found = Capacities(of)
+    """A whole search. `sd`: of a log effect that each session has on both arms, and each of them for itself. `encrypted_noise`: the encrypted arm's noise."""
+    capacities = Capacities(of)
     lowest = latency_objective.lowest_rate(of, session_s, usual)
     drift = random.normal(0, noise.drift)
     for session in range(1, sessions + 1):
         service = {arm: rate * math.exp(random.normal(0, sd)) for arm, rate in services.items()}
         spent, aimed, block = 0.0, 0, 0
         while True:
-            tried = {arm: found.arms[arm] for arm in ARMS}
+            tried = {arm: capacities.arms[arm] for arm in ARMS}
             step = Search(of, tried, services["plain"], lowest, sessions == 1).next(session)
             assert step is not None
-            length = max(latency_objective.slice_length(of, each, session_s, usual) for each in step.rates.values())
+            length = max(latency_objective.slice_length(of, rate, session_s, usual) for rate in step.rates.values())
             if spent + schedule.SLICES_A_BLOCK * length > session_s and aimed >= schedule.MIN_BLOCKS:
                 break
             drift = REMEMBERED * drift + math.sqrt(1 - REMEMBERED**2) * random.normal(0, noise.drift)
             for arm in ARMS:
                 rate = service[arm] * math.exp(drift)
-                kind = own if own is not None and arm == "encrypted" else noise
+                kind = encrypted_noise if encrypted_noise is not None and arm == "encrypted" else noise
                 (over, late, later), requests = slow(random, rate, step.rates[arm], length, of, kind)
-                found.arms[arm].append(
+                capacities.arms[arm].append(
                     Tried(session, block, step.phase, step.rates[arm], over, requests, length, late, later)
                 )
             spent, aimed, block = (
@@ -107,7 +107,7 @@ def run(
                 aimed + (step.phase == "objective"),
                 block + 1,
             )
-    return found
+    return capacities
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_the_interval_covers_and_capacities_are_unbiased(
     truth = math.log(TRUTH["encrypted"] / TRUTH["plain"])
     covered, errors, levels, halves, without = 0, [], [], [], 0
     for _ in range(RUNS):
-        found = run(random, sessions, session_s, sd)
-        interval = found.interval(mode)
+        capacities = run(random, sessions, session_s, sd)
+        interval = capacities.interval(mode)
         if interval is None:
             without += 1
             continue
@@ -130,14 +130,14 @@ def test_the_interval_covers_and_capacities_are_unbiased(
         covered += low <= truth <= high
         errors.append(interval.centre - truth)
         halves.append((high - low) / 2)
-        levels.append([math.log(found.levels(mode)[arm] / TRUTH[arm]) for arm in ARMS])
-    said = (
+        levels.append([math.log(capacities.levels(mode)[arm] / TRUTH[arm]) for arm in ARMS])
+    summary = (
         f"{mode}, {sessions} sessions, session effects {sd:.1%}: coverage {covered / (RUNS - without):.3f}, half-width {np.mean(halves):.4f}, "
         f"bias of the ratio {np.mean(errors):+.4f}, its sd {np.std(errors):.4f}, bias of both capacities {np.round(np.mean(levels, axis=0), 4).tolist()}, "
         f"their sd {np.round(np.std(levels, axis=0), 4).tolist()}, without a ratio {without}"
     )
-    record_property("objective", said)
-    print(said)
+    record_property("objective", summary)
+    print(summary)
     assert without <= 0.01 * RUNS
     assert covered / (RUNS - without) >= least
     assert abs(float(np.mean(errors))) < 0.005
@@ -153,7 +153,7 @@ def test_on_a_noisy_machine_two_equal_arms_seldom_differ(
     equal: dict[Arm, float] = dict.fromkeys(ARMS, 4000.0)
     intervals = []
     for _ in range(RUNS):
-        found = run(
+        capacities = run(
             random,
             sessions,
             session_s,
@@ -163,12 +163,12 @@ def test_on_a_noisy_machine_two_equal_arms_seldom_differ(
             usual=0.3,
             noise=NOISY,
         )
-        intervals.append(found.interval(mode))
-    known = [each.bounds() for each in intervals if each is not None]
+        intervals.append(capacities.interval(mode))
+    known = [interval.bounds() for interval in intervals if interval is not None]
     covered = sum(low <= 0 <= high for low, high in known) / len(known)
-    said = f"{mode}, noisy: coverage {covered:.3f}, half-width {np.mean([high - low for low, high in known]) / 2:.4f}, without {RUNS - len(known)}"
-    record_property("objective", said)
-    print(said)
+    summary = f"{mode}, noisy: coverage {covered:.3f}, half-width {np.mean([high - low for low, high in known]) / 2:.4f}, without {RUNS - len(known)}"
+    record_property("objective", summary)
+    print(summary)
     # Rare stalls of one arm alone can't be told from those of the machine in every run, so some runs give no ratio.
     assert len(known) >= 0.25 * RUNS
     assert covered >= 0.88
@@ -182,26 +182,26 @@ EQUAL: dict[Arm, float] = dict.fromkeys(ARMS, 4000.0)
     ("mode", "sessions", "session_s", "runs"), [("quick", 1, 144.0, 40), pytest.param("full", 8, 18.0, 40, id="full")]
 )
 @pytest.mark.parametrize(
-    ("own", "truth"),
+    ("noise", "truth"),
     [
         pytest.param(Noise(stalls=0.3), -0.186, id="short"),
         pytest.param(Noise(stalls=0.1, stall_s=0.06), -0.378, id="long"),
     ],
 )
 def test_stalls_of_one_arm_alone_seldom_get_a_ratio(
-    own: Noise, truth: float, mode: Mode, sessions: int, session_s: float, runs: int, record_property: Record
+    noise: Noise, truth: float, mode: Mode, sessions: int, session_s: float, runs: int, record_property: Record
 ) -> None:
     """The typical block shows little of them: the ratio was −3 to −7 %, and its interval held 1 in 77 to 88 % of runs."""
     random = np.random.default_rng(3)
-    found = [
-        run(random, sessions, session_s, 0.0, of=P99, services=EQUAL, usual=0.3, own=own).interval(mode)
+    intervals = [
+        run(random, sessions, session_s, 0.0, of=P99, services=EQUAL, usual=0.3, encrypted_noise=noise).interval(mode)
         for _ in range(runs)
     ]
-    known = [each.bounds() for each in found if each is not None]
+    known = [interval.bounds() for interval in intervals if interval is not None]
     wrong = sum(not low <= math.log1p(truth) <= high for low, high in known) / runs
-    said = f"{mode}, stalls {own.stalls}/s x {own.stall_s} s in one arm: a ratio in {len(known) / runs:.2f}, wrong in {wrong:.2f}"
-    record_property("objective", said)
-    print(said)
+    summary = f"{mode}, stalls {noise.stalls}/s x {noise.stall_s} s in one arm: a ratio in {len(known) / runs:.2f}, wrong in {wrong:.2f}"
+    record_property("objective", summary)
+    print(summary)
     assert wrong <= 0.15
 
 
@@ -210,11 +210,11 @@ def test_without_stalls_most_runs_keep_their_ratio(
     mode: Mode, sessions: int, session_s: float, runs: int, record_property: Record
 ) -> None:
     random = np.random.default_rng(4)
-    found = [
+    intervals = [
         run(random, sessions, session_s, 0.0, of=P99, services=EQUAL, usual=0.3).interval(mode) for _ in range(runs)
     ]
-    share = sum(each is not None for each in found) / runs
-    said = f"{mode}, no stalls: a ratio in {share:.2f}"
-    record_property("objective", said)
-    print(said)
+    share = sum(interval is not None for interval in intervals) / runs
+    summary = f"{mode}, no stalls: a ratio in {share:.2f}"
+    record_property("objective", summary)
+    print(summary)
     assert share >= 0.7

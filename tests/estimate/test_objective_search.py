@@ -33,17 +33,17 @@ def searched(
     curves: Mapping[Arm, Curve], sessions: int = 1, blocks: int = 30, *, top: float = 10_000.0, lowest: float = 100.0
 ) -> Capacities:
     """What a search without noise finds."""
-    found = Capacities(P99)
+    capacities = Capacities(P99)
     for session in range(1, sessions + 1):
         for block in range(blocks):
-            step = Search(P99, {arm: found.arms[arm] for arm in ARMS}, top, lowest, sessions == 1).next(session)
+            step = Search(P99, {arm: capacities.arms[arm] for arm in ARMS}, top, lowest, sessions == 1).next(session)
             if step is None:
                 break
             for arm in ARMS:
                 rate = step.rates[arm]
                 slow = 10_000 * curves[arm](rate)
-                found.arms[arm].append(Tried(session, block, step.phase, rate, slow, 10_000.0, 0.5, 0.0, 0.0))
-    return found
+                capacities.arms[arm].append(Tried(session, block, step.phase, rate, slow, 10_000.0, 0.5, 0.0, 0.0))
+    return capacities
 
 
 def record(operations: int, latency_ns: int, *, rate: float = 1000.0, slow: int = 0, errors: int = 0) -> SliceRecord:
@@ -158,31 +158,33 @@ def test_one_block_with_a_stall_hardly_moves_what_is_typical() -> None:
     ("plain", "encrypted"), [(10_000.0, 9_000.0), (10_000.0, 10_000.0), (10_000.0, 2_500.0), (9_000.0, 9_500.0)]
 )
 def test_it_finds_both_capacities_whatever_they_are(plain: float, encrypted: float, sessions: int) -> None:
-    found = searched(
+    capacities = searched(
         {"plain": single_server(plain), "encrypted": single_server(encrypted)}, sessions, 30 if sessions == 1 else 16
     )
-    made = found.finish("full", None, 10_000.0, 100.0)
+    result = capacities.finish("full", None, 10_000.0, 100.0)
     for arm, capacity in (("plain", plain), ("encrypted", encrypted)):
         truth = capacity - math.log(100) / P99.seconds
-        assert made.arms[arm].kind == "within"
-        assert made.arms[arm].rate == pytest.approx(truth, rel=0.01)
-    assert made.ratio is not None
-    assert made.reason == ""
+        assert result.arms[arm].kind == "within"
+        assert result.arms[arm].rate == pytest.approx(truth, rel=0.01)
+    assert result.ratio is not None
+    assert result.reason == ""
 
 
 def test_it_brackets_with_the_same_rate_in_both_arms_and_then_gives_each_its_own() -> None:
-    found = searched({"plain": single_server(10_000.0), "encrypted": single_server(8_000.0)}, 8, 16)
-    plain, encrypted = (found.arms[arm] for arm in ARMS)
+    capacities = searched({"plain": single_server(10_000.0), "encrypted": single_server(8_000.0)}, 8, 16)
+    plain, encrypted = (capacities.arms[arm] for arm in ARMS)
     assert plain[0].rate == objective_search.START * 10_000
     for one, other in zip(plain, encrypted, strict=True):
         assert (one.rate == other.rate) is (one.phase == "curve")
     for session in range(1, 9):
-        phases = [each.phase for each in plain if each.session == session]
+        phases = [block.phase for block in plain if block.session == session]
         assert phases == sorted(phases, key=lambda phase: phase != "curve")
-    assert all(sum(each.phase == "curve" for each in plain if each.session == session) <= 2 for session in range(2, 9))
-    rates = sorted(each.rate for each in plain if each.phase == "curve")
+    assert all(
+        sum(block.phase == "curve" for block in plain if block.session == session) <= 2 for session in range(2, 9)
+    )
+    rates = sorted(block.rate for block in plain if block.phase == "curve")
     assert rates[0] < 0.3 * 9_000 < 9_000 < rates[-1], "the curve goes from little load to too much"
-    aimed = [each.rate for each in plain if each.phase == "objective"]
+    aimed = [block.rate for block in plain if block.phase == "objective"]
     truth = 10_000.0 - math.log(100) / P99.seconds
     assert all(0.9 < rate / truth < 1.1 for rate in aimed[4:])
 
@@ -192,64 +194,63 @@ def test_a_stall_in_the_first_block_does_not_end_the_search_far_below_the_capaci
     curve = single_server(10_000.0)
     truth = 10_000.0 - math.log(100) / P99.seconds
     for stalled in range(8):
-        found = Capacities(P99)
+        capacities = Capacities(P99)
         for block in range(30):
-            step = Search(P99, {arm: found.arms[arm] for arm in ARMS}, 10_000.0, 100.0, True).next(1)
+            step = Search(P99, {arm: capacities.arms[arm] for arm in ARMS}, 10_000.0, 100.0, True).next(1)
             assert step is not None
             for arm in ARMS:
                 share = 0.02 if block == stalled else curve(step.rates[arm])
-                found.arms[arm].append(
+                capacities.arms[arm].append(
                     Tried(1, block, step.phase, step.rates[arm], 10_000 * share, 10_000.0, 0.5, 0.0, 0.0)
                 )
-        made = found.finish("quick", None, 10_000.0, 100.0)
-        assert made.ratio is not None, stalled
-        assert made.arms["plain"].rate == pytest.approx(truth, rel=0.03), stalled
+        result = capacities.finish("quick", None, 10_000.0, 100.0)
+        assert result.ratio is not None, stalled
+        assert result.arms["plain"].rate == pytest.approx(truth, rel=0.03), stalled
 
 
 def test_no_rate_that_keeps_it_is_a_reason_and_not_a_number() -> None:
     def never(rate: float) -> float:
         return 0.5
 
-    made = searched({"plain": never, "encrypted": never}, 8).finish("full", None, 10_000.0, 100.0)
-    assert {each.kind for each in made.arms.values()} == {"below"}
-    assert (made.ratio, made.at_most, made.at_least) == (None, None, None)
-    assert made.arms["plain"].high == 100
-    assert made.reason.startswith("no rate keeps it: at 100 operations/s, the lowest that was tried")
+    result = searched({"plain": never, "encrypted": never}, 8).finish("full", None, 10_000.0, 100.0)
+    assert {arm.kind for arm in result.arms.values()} == {"below"}
+    assert (result.ratio, result.at_most, result.at_least) == (None, None, None)
+    assert result.arms["plain"].high == 100
+    assert result.reason.startswith("no rate keeps it: at 100 operations/s,")
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
 def test_one_arm_that_keeps_no_rate_gives_a_bound_and_no_number(mode: Mode) -> None:
     curves: dict[Arm, Curve] = {"plain": single_server(10_000.0), "encrypted": lambda rate: 0.5}
-    made = searched(curves, 8 if mode == "full" else 1).finish(mode, None, 10_000.0, 100.0)
-    assert made.ratio is None
-    assert made.arms["encrypted"].kind == "below"
-    assert made.at_most is not None
-    assert made.at_most == pytest.approx(100 / 9_079, rel=0.1)
-    assert made.at_least is None
-    assert "the encrypted arm keeps it at no rate that was tried" in made.reason
+    result = searched(curves, 8 if mode == "full" else 1).finish(mode, None, 10_000.0, 100.0)
+    assert result.ratio is None
+    assert result.arms["encrypted"].kind == "below"
+    assert result.at_most is not None
+    assert result.at_most == pytest.approx(100 / 9_079, rel=0.1)
+    assert result.at_least is None
+    assert "encrypted arm keeps it at no rate" in result.reason
 
 
 def test_rates_that_are_all_kept_are_a_reason_and_not_a_number() -> None:
-    made = searched({"plain": lambda rate: 0.0, "encrypted": lambda rate: 0.0}).finish("quick", None, 10_000.0, 100.0)
-    assert {each.kind for each in made.arms.values()} == {"above"}
-    assert made.ratio is None
-    assert made.reason.startswith("every rate keeps it, up to")
+    result = searched({"plain": lambda rate: 0.0, "encrypted": lambda rate: 0.0}).finish("quick", None, 10_000.0, 100.0)
+    assert {arm.kind for arm in result.arms.values()} == {"above"}
+    assert result.ratio is None
+    assert result.reason.startswith("every rate keeps it, up to")
 
 
 def test_operations_too_slow_for_the_quantile_are_a_reason_before_any_block() -> None:
-    found = searched(
+    capacities = searched(
         {"plain": single_server(10_000.0), "encrypted": single_server(10_000.0)}, top=100.0, lowest=1_000.0
     )
-    assert found.arms == {"plain": [], "encrypted": []}
-    made = found.finish("quick", None, 100.0, 1_000.0)
-    assert made.reason.startswith(
-        "p99 needs at least 1,000 operations/s in slices of this length, and the plain arm does 100"
-    )
+    assert capacities.arms == {"plain": [], "encrypted": []}
+    result = capacities.finish("quick", None, 100.0, 1_000.0)
+    assert result.reason.startswith("p99 needs at least 1,000 operations/s")
+    assert "the plain arm does 100;" in result.reason
 
 
 def test_a_repeated_session_does_not_count() -> None:
-    found = searched({"plain": single_server(10_000.0), "encrypted": single_server(9_000.0)}, 3, 16)
-    found.drop(2)
-    assert {each.session for each in found.arms["plain"]} == {1, 3}
-    assert found.interval("full") is not None
+    capacities = searched({"plain": single_server(10_000.0), "encrypted": single_server(9_000.0)}, 3, 16)
+    capacities.drop(2)
+    assert {block.session for block in capacities.arms["plain"]} == {1, 3}
+    assert capacities.interval("full") is not None
     assert objective_capacity.METRIC == "rate_at_objective"

@@ -26,7 +26,7 @@ LIMITS = {
 """Least coverage with 6 and with 12 blocks where what happens in a run is too rare: most misses are runs without any of it."""
 
 
-def made(kind: str, sessions: int, blocks: int, runs: int = RUNS) -> Made:
+def simulated_runs(kind: str, sessions: int, blocks: int, runs: int = RUNS) -> Made:
     noise, disturbance = one_arm.ONE_ARM[kind] if kind in one_arm.ONE_ARM else (one_arm.SHARED[kind], None)
     return one_arm.runs(np.random.default_rng([45, blocks]), noise, runs, sessions, blocks, disturbance)
 
@@ -34,7 +34,7 @@ def made(kind: str, sessions: int, blocks: int, runs: int = RUNS) -> Made:
 @pytest.mark.parametrize("blocks", [6, 12])
 @pytest.mark.parametrize("kind", [*one_arm.SHARED, *one_arm.ONE_ARM])
 def test_the_interval_holds_what_a_user_pays_whichever_arm_is_disturbed(kind: str, blocks: int) -> None:
-    drawn = made(kind, SESSIONS, blocks)
+    drawn = simulated_runs(kind, SESSIONS, blocks)
     covered = one_arm.headline(drawn).covers(drawn.truth)
     print(f"\n{kind}, 8 sessions of {blocks} blocks: {covered:.1%}", end="")
     assert covered >= LIMITS.get(kind, (0.925, 0.925))[blocks // 12]
@@ -45,7 +45,7 @@ def test_the_interval_holds_what_a_user_pays_whichever_arm_is_disturbed(kind: st
 def test_mutant_neither_the_typical_block_nor_a_test_of_the_difference_would_hold_it(
     kind: str, most: float, how: str
 ) -> None:
-    drawn = made(kind, SESSIONS, 12)
+    drawn = simulated_runs(kind, SESSIONS, 12)
     assert one_arm.candidates(drawn)[how].covers(drawn.truth) < most
 
 
@@ -53,8 +53,8 @@ def test_mutant_neither_the_typical_block_nor_a_test_of_the_difference_would_hol
     ("kind", "most"), [("white", 1.0), ("drift", 1.01), ("in phase", 0.95), ("spikes", 2.0), ("two speeds", 1.9)]
 )
 def test_its_price_in_width(kind: str, most: float) -> None:
-    found = one_arm.candidates(made(kind, SESSIONS, 12))
-    assert found["now"].width() <= most * found["typical"].width()
+    bounds = one_arm.candidates(simulated_runs(kind, SESSIONS, 12))
+    assert bounds["now"].width() <= most * bounds["typical"].width()
 
 
 def records(drawn: Made, row: int) -> list[SliceRecord]:
@@ -66,15 +66,15 @@ def records(drawn: Made, row: int) -> list[SliceRecord]:
 
 
 def estimator(drawn: Made, row: int) -> CellEstimator:
-    found = CellEstimator()
+    cell_estimator = CellEstimator()
     for record in records(drawn, row):
-        found.add(record)
-    return found
+        cell_estimator.add(record)
+    return cell_estimator
 
 
 @pytest.mark.parametrize("kind", ["drift", "stalls, 5 % of slices", "garbage, 0.1 of 20 %"])
 def test_simulated_bounds_are_those_of_the_estimator(kind: str) -> None:
-    drawn = made(kind, 4, 5, 3)
+    drawn = simulated_runs(kind, 4, 5, 3)
     expected = one_arm.headline(drawn)
     for row in range(3):
         cell = estimator(drawn, row)
@@ -90,7 +90,7 @@ def test_simulated_bounds_are_those_of_the_estimator(kind: str) -> None:
 
 
 def test_parts_are_those_of_the_ratio_of_totals() -> None:
-    cell = estimator(made("drift", 5, 4, 1), 0)
+    cell = estimator(simulated_runs("drift", 5, 4, 1), 0)
     capacity, _ = cell.main()
     together = ratio_of_totals(capacity, ("work",), "seconds", "full")
     interval = cell.intervals()["throughput"]
@@ -105,8 +105,8 @@ def test_what_a_session_does_to_two_cells_cancels_in_their_difference() -> None:
     shared = random.normal(0, 0.05, 8)
 
     def cell(cost: float) -> Sessions:
-        own = shared + cost + random.normal(0, 0.001, 8)
-        return Sessions(own, (1000 * levels, seconds), (1000 * levels * np.exp(own), seconds))
+        log_ratios = shared + cost + random.normal(0, 0.001, 8)
+        return Sessions(log_ratios, (1000 * levels, seconds), (1000 * levels * np.exp(log_ratios), seconds))
 
     first, second = cell(-0.1), cell(-0.15)
     interval = difference(first, second)

@@ -15,8 +15,8 @@ def cell(library: str, negotiated: str, group: str = "") -> Cell:
 
 def test_another_key_exchange_of_another_library_is_named() -> None:
     warned = with_other_group(cell("openssl-3.5", "X25519MLKEM768"), cell("openssl-3.0", "X25519"))
-    (warning,) = [each for each in warned.warnings if each.code == "groups-differ"]
-    assert warning.text.startswith("the key exchange is X25519MLKEM768 here and X25519 with the first cell")
+    (warning,) = [warning for warning in warned.warnings if warning.code == "groups-differ"]
+    assert "X25519MLKEM768 here and X25519 with" in warning.text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ciphercost.estimate import results
+from ciphercost.estimate import connection_warnings
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.host import procfs
 from ciphercost.model.facts import CellFacts
@@ -18,11 +18,11 @@ from simulate import records
 def estimate(size: float) -> CellEstimate:
     """An estimate whose plain arm moves this many bytes per operation."""
     estimator = CellEstimator()
-    for each in records(np.random.default_rng(1).normal(0, 0.01, (8, 4)), np.ones(8)):
-        estimator.add(each)
-    found = estimator.finish("quick", 0.01)
-    arms = found.arms | {"plain": found.arms["plain"] | {"wire_bytes_per_op": size}}
-    return msgspec.structs.replace(found, arms=arms)
+    for record in records(np.random.default_rng(1).normal(0, 0.01, (8, 4)), np.ones(8)):
+        estimator.add(record)
+    cell_estimate = estimator.finish("quick", 0.01)
+    arms = cell_estimate.arms | {"plain": cell_estimate.arms["plain"] | {"wire_bytes_per_op": size}}
+    return msgspec.structs.replace(cell_estimate, arms=arms)
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_large_responses_of_our_own_server_under_bbr_are_warned_of(
     control: str, size: float, url: str, warned: bool
 ) -> None:
     known = CellFacts(spec=CellSpec("nginx", "tls", url=url))
-    found = results.paced({"congestion_control": control}, known, estimate(size))
-    assert [each.code for each in found] == ["paced"] * warned
+    warnings = connection_warnings.paced({"congestion_control": control}, known, estimate(size))
+    assert [warning.code for warning in warnings] == ["paced"] * warned
 
 
 def test_records_without_the_machines_congestion_control_and_cells_without_figures_have_no_warning() -> None:
     known = CellFacts(spec=CellSpec("nginx", "tls"))
-    assert results.paced({}, known, estimate(1e6)) == []
-    assert results.paced({"congestion_control": "bbr"}, known, None) == []
+    assert connection_warnings.paced({}, known, estimate(1e6)) == []
+    assert connection_warnings.paced({"congestion_control": "bbr"}, known, None) == []
 
 
 def test_the_record_has_this_machines() -> None:

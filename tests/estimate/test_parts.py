@@ -28,12 +28,12 @@ def cell(connects: float, wire: float, cpu: float, error: float, workload: str =
 
 def cells(handshake: float, request: float, byte: float, share: float = 0.01, seed: int = 1) -> list[Cell]:
     random = np.random.default_rng(seed)
-    made = []
+    cells_ = []
     for connects, wire in ((1.0, 1500.0), *((0.0, 200.0 + size) for size in SIZES)):
         truth = connects * handshake + request + byte * wire / 1e3
         error = share * truth
-        made.append(cell(connects, wire, truth + random.normal(0, error), error))
-    return made
+        cells_.append(cell(connects, wire, truth + random.normal(0, error), error))
+    return cells_
 
 
 @settings(deadline=None)
@@ -51,8 +51,8 @@ def test_the_intervals_keep_their_coverage() -> None:
     held = [
         part.low <= truth <= part.high
         for seed in range(300)
-        for found in parts.split(cells(900, 4, 0.4, share=0.02, seed=seed))[:1]
-        for part, truth in ((found.handshake_us, 900), (found.request_us, 4), (found.byte_ns, 0.4))
+        for server in parts.split(cells(900, 4, 0.4, share=0.02, seed=seed))[:1]
+        for part, truth in ((server.handshake_us, 900), (server.request_us, 4), (server.byte_ns, 0.4))
     ]
     assert np.mean(held) >= 0.93
 
@@ -67,7 +67,7 @@ def test_cells_that_do_not_determine_all_parts_give_none() -> None:
 def test_cells_of_another_mechanism_are_not_mixed_in() -> None:
     import msgspec
 
-    strangers = [msgspec.structs.replace(each, mechanism="wire-crypt") for each in cells(5000, 50, 5)]
+    strangers = [msgspec.structs.replace(cell, mechanism="wire-crypt") for cell in cells(5000, 50, 5)]
     mixed = parts.split([*cells(900, 4, 0.4, share=1e-9), *strangers])
     assert len(mixed) == 4
     assert mixed[0].handshake_us.value == pytest.approx(900, rel=1e-3)
@@ -76,7 +76,7 @@ def test_cells_of_another_mechanism_are_not_mixed_in() -> None:
 def test_cells_under_other_conditions_are_not_mixed_in() -> None:
     import msgspec
 
-    slow = [msgspec.structs.replace(each, conditions={"cpu_crypto": "off"}) for each in cells(900, 4, 4)]
+    slow = [msgspec.structs.replace(cell, conditions={"cpu_crypto": "off"}) for cell in cells(900, 4, 4)]
     mixed = parts.split([*cells(900, 4, 0.4, share=1e-9), *slow])
     assert mixed[0].byte_ns.value == pytest.approx(0.4, rel=1e-3)
 
@@ -85,9 +85,9 @@ def test_a_cell_far_from_the_fit_widens_the_intervals_and_is_reported() -> None:
     straight = parts.split(cells(900, 4, 0.4))[0]
     bent = cells(900, 4, 0.4)
     bent[2] = cell(0.0, 10_200.0, 40.0, 0.1)
-    found = parts.split(bent)[0]
-    assert found.worst > 3
-    assert found.byte_ns.high - found.byte_ns.low > 3 * (straight.byte_ns.high - straight.byte_ns.low)
+    fit = parts.split(bent)[0]
+    assert fit.worst > 3
+    assert fit.byte_ns.high - fit.byte_ns.low > 3 * (straight.byte_ns.high - straight.byte_ns.low)
 
 
 # ── the scale of the errors ───────────────────────────────────────────────────────────────────────────────────────────
@@ -97,33 +97,34 @@ SESSIONS = 8
 
 
 def shares_held(
-    made: Callable[[Random], tuple[list[Cell], list[parts.BySession]]], runs: int = 400
+    draw: Callable[[Random], tuple[list[Cell], list[parts.BySession]]], runs: int = 400
 ) -> tuple[list[float], float]:
     """Share of intervals that hold handshake, request and byte, and their mean half-width as a share of the part."""
     held, widths = [], []
     for seed in range(runs):
-        drawn, sessions = made(np.random.default_rng([5, seed]))
-        (found,) = (each for each in parts.split(drawn, sessions) if each.end == "server")
-        own = (found.handshake_us, found.request_us, found.byte_ns)
-        held.append([part.low <= truth <= part.high for part, truth in zip(own, TRUTH, strict=True)])
-        widths.append([(part.high - part.low) / 2 / truth for part, truth in zip(own, TRUTH, strict=True)])
+        drawn, sessions = draw(np.random.default_rng([5, seed]))
+        (server,) = (end for end in parts.split(drawn, sessions) if end.end == "server")
+        server_parts = (server.handshake_us, server.request_us, server.byte_ns)
+        held.append([part.low <= truth <= part.high for part, truth in zip(server_parts, TRUTH, strict=True)])
+        widths.append([(part.high - part.low) / 2 / truth for part, truth in zip(server_parts, TRUTH, strict=True)])
     covered = np.mean(held, axis=0).tolist()
     print(
-        f"\n{', '.join(f'{each:.1%}' for each in covered)}; half-width {np.mean(np.median(widths, axis=0)):.1%}", end=""
+        f"\n{', '.join(f'{share:.1%}' for share in covered)}; half-width {np.mean(np.median(widths, axis=0)):.1%}",
+        end="",
     )
     return covered, float(np.mean(np.median(widths, axis=0)))
 
 
 def in_sessions(
-    random: Random, common: float, own: float, off: float, count: int = 5
+    random: Random, common: float, per_cell: float, off: float, count: int = 5
 ) -> tuple[list[Cell], list[parts.BySession]]:
-    """Cells over 8 sessions. `common`: sd of a session's factor, the same in all its cells; `own`: of each cell's; `off`: of the model's error."""
+    """Cells over 8 sessions. `common`: sd of a session's factor, the same in all its cells; `per_cell`: of each cell's; `off`: of the model's error."""
     factors = 1 + random.normal(0, common, SESSIONS)
     cells_: list[Cell] = []
     by_session: list[parts.BySession] = []
     for connects, wire in ((1.0, 1500.0), *((0.0, 200.0 + size) for size in SIZES))[:count]:
         truth = (connects * TRUTH[0] + TRUTH[1] + TRUTH[2] * wire / 1e3) * (1 + random.normal(0, off))
-        values = truth * (factors + random.normal(0, own, SESSIONS))
+        values = truth * (factors + random.normal(0, per_cell, SESSIONS))
         cells_.append(cell(connects, wire, float(values.mean()), float(values.std(ddof=1) / np.sqrt(SESSIONS))))
         by_session.append({"server_cpu": dict(enumerate(values.tolist()))})
     return cells_, by_session

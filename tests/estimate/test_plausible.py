@@ -24,8 +24,8 @@ def histogram(latencies: list[float]) -> Histogram:
     values = np.sort(np.asarray(latencies) * MS).astype(np.int64)
     octave = np.maximum(0, np.floor(np.log2(np.maximum(values, 1))).astype(np.int64) - LAYOUT.half)
     indices = ((octave + 1) << LAYOUT.half) + (values >> octave) - (1 << LAYOUT.half)
-    found, counts = np.unique(indices, return_counts=True)
-    return Histogram(LAYOUT, found, counts)
+    present, counts = np.unique(indices, return_counts=True)
+    return Histogram(LAYOUT, present, counts)
 
 
 # ── one arm's latencies ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -35,11 +35,11 @@ def histogram(latencies: list[float]) -> Histogram:
 def test_a_timer_is_found_among_quick_operations(ms: float) -> None:
     random = np.random.default_rng(1)
     quick = random.lognormal(np.log(0.2), 0.4, 900).tolist()
-    found = waits.wait(histogram([*quick, *(ms + random.uniform(0, ms / 10, 100)).tolist()]))
-    assert found is not None
-    assert found.ms == pytest.approx(ms * 1.05, rel=0.05)
-    assert found.operations == pytest.approx(0.1, abs=0.01)
-    assert found.time > 0.9
+    wait = waits.wait(histogram([*quick, *(ms + random.uniform(0, ms / 10, 100)).tolist()]))
+    assert wait is not None
+    assert wait.ms == pytest.approx(ms * 1.05, rel=0.05)
+    assert wait.operations == pytest.approx(0.1, abs=0.01)
+    assert wait.time > 0.9
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ FAST = {"throughput": estimate(103.0, 0.1), "server_cpu_per_op": estimate(0.63, 
 WAIT = Wait(44.0, 0.95, 0.96)
 
 
-def made(waits_: dict[str, Wait], overhead: dict[str, Estimate] | None = None, **more: Any) -> Cell:
+def checked_cell(waits_: dict[str, Wait], overhead: dict[str, Estimate] | None = None, **more: Any) -> Cell:
     known: dict[str, Any] = {
         "engine": "url",
         "arms": LEVELS,
@@ -92,36 +92,36 @@ def made(waits_: dict[str, Wait], overhead: dict[str, Estimate] | None = None, *
 
 
 def codes(of: Cell) -> list[str]:
-    return [each.code for each in of.warnings]
+    return [warning.code for warning in of.warnings]
 
 
 def test_a_wait_of_one_arm_is_the_reason_and_nothing_is_computed_from_it() -> None:
-    found = made({"plain": WAIT})
-    assert codes(found) == ["fixed-wait"]
-    assert "TCP_NODELAY" in found.warnings[0].text
-    assert verdict_text.doubt(found) in verdict_text.sentences(result(found))[0]
-    assert capacity.line(found) == ""
-    assert "not what encryption costs" in money.of(found, Price(0.04, "hour", "$")).reason
-    advised = advice.advise(result(found), limit=0.1)
+    doubtful = checked_cell({"plain": WAIT})
+    assert codes(doubtful) == ["fixed-wait"]
+    assert "TCP_NODELAY" in doubtful.warnings[0].text
+    assert verdict_text.doubt(doubtful) in verdict_text.sentences(result(doubtful))[0]
+    assert capacity.line(doubtful) == ""
+    assert "not what encryption costs" in money.of(doubtful, Price(0.04, "hour", "$")).reason
+    advised = advice.advise(result(doubtful), limit=0.1)
     assert (advised.answers[0].chosen, advised.exit_status) == (None, 4)
-    gated = comparison.compare([Run("a", result(found), [{}])], limit=0.1, strict=True)
+    gated = comparison.compare([Run("a", result(doubtful), [{}])], limit=0.1, strict=True)
     assert (gated.gates[0].outcome, gated.exit_status) == ("unresolved", 4)
     for name in ("terminal", "md", "html", "latex"):
-        assert "servers become" not in formats.get(name)(result(found)), name
+        assert "servers become" not in formats.get(name)(result(doubtful)), name
     for name in ("bencher", "github-action-benchmark", "openmetrics"):
-        assert "throughput" not in formats.get(name)(result(found)), name
-        assert "operations/s" not in formats.get(name)(result(found)), name
+        assert "throughput" not in formats.get(name)(result(doubtful)), name
+        assert "operations/s" not in formats.get(name)(result(doubtful)), name
 
 
 def test_both_arms_that_wait_hide_the_cost_but_not_that_of_cpu() -> None:
-    found = made(
+    doubtful = checked_cell(
         {"plain": WAIT, "encrypted": Wait(43.0, 0.9, 0.9)},
         {"throughput": estimate(1.0, 0.001), "server_cpu_per_op": estimate(1.2)},
     )
-    assert codes(found) == ["fixed-wait-in-both-arms"]
-    assert verdict_text.doubt(found) in verdict_text.sentences(result(found))[0]
-    assert "servers become 12" in capacity.line(found)
-    longer = made({"plain": WAIT, "encrypted": Wait(201.0, 0.9, 0.9)}, {"throughput": estimate(0.2)})
+    assert codes(doubtful) == ["fixed-wait-in-both-arms"]
+    assert verdict_text.doubt(doubtful) in verdict_text.sentences(result(doubtful))[0]
+    assert "servers become 12" in capacity.line(doubtful)
+    longer = checked_cell({"plain": WAIT, "encrypted": Wait(201.0, 0.9, 0.9)}, {"throughput": estimate(0.2)})
     assert codes(longer) == ["fixed-wait"]
     assert "about 201 ms" in verdict_text.doubt(longer)
 
@@ -129,9 +129,9 @@ def test_both_arms_that_wait_hide_the_cost_but_not_that_of_cpu() -> None:
 def test_no_wait_where_somebody_works_or_the_link_was_asked_for() -> None:
     busy = {arm: levels | {"server_cpu_us_per_op": 44_000.0, "throughput": 91.0} for arm, levels in LEVELS.items()}
     same = {"throughput": estimate(0.99, 0.02)}
-    assert codes(made({"plain": WAIT}, same, arms=busy)) == []
-    assert codes(made({"plain": WAIT, "encrypted": WAIT}, same, conditions={"delay": "20ms"})) == []
-    assert codes(made({"plain": WAIT}, FAST, layer="control")) == []
+    assert codes(checked_cell({"plain": WAIT}, same, arms=busy)) == []
+    assert codes(checked_cell({"plain": WAIT, "encrypted": WAIT}, same, conditions={"delay": "20ms"})) == []
+    assert codes(checked_cell({"plain": WAIT}, FAST, layer="control")) == []
 
 
 @pytest.mark.parametrize(
@@ -159,16 +159,16 @@ def test_no_wait_where_somebody_works_or_the_link_was_asked_for() -> None:
     ],
 )
 def test_an_encrypted_arm_that_is_faster_has_its_reason(more: dict[str, Any], reason: str) -> None:
-    found = made({}, {"throughput": estimate(1.2, 0.05)}, **more)
-    assert codes(found) == ["faster-encrypted"]
-    assert reason in found.warnings[0].text
-    assert "can't cause" in verdict_text.sentences(result(found))[0]
-    assert capacity.line(found) == ""
+    doubtful = checked_cell({}, {"throughput": estimate(1.2, 0.05)}, **more)
+    assert codes(doubtful) == ["faster-encrypted"]
+    assert reason in doubtful.warnings[0].text
+    assert "can't cause" in verdict_text.sentences(result(doubtful))[0]
+    assert capacity.line(doubtful) == ""
 
 
 def test_a_faster_arm_within_the_margin_or_by_chance_is_no_reason_to_doubt() -> None:
-    assert codes(made({}, {"throughput": estimate(1.005, 0.001)})) == []
-    assert codes(made({}, {"throughput": estimate(1.1, 0.2)})) == []
-    assert codes(made({}, {"latency_p50": estimate(0.5, 0.1)})) == ["faster-encrypted"]
+    assert codes(checked_cell({}, {"throughput": estimate(1.005, 0.001)})) == []
+    assert codes(checked_cell({}, {"throughput": estimate(1.1, 0.2)})) == []
+    assert codes(checked_cell({}, {"latency_p50": estimate(0.5, 0.1)})) == ["faster-encrypted"]
     assert verdict_text.doubt(cell(warnings=[Warning_("steal", "")])) == ""
-    assert cost_gate.gate(result(made({}, {"throughput": estimate(1.0, 0.01)})), 0, 0.1)[0].outcome == "pass"
+    assert cost_gate.gate(result(checked_cell({}, {"throughput": estimate(1.0, 0.01)})), 0, 0.1)[0].outcome == "pass"

@@ -70,14 +70,14 @@ class Run:
         rates = drawn.normal(0, 0.01, (counted, 4))
         outside = np.array([True, False, False, True])
         encrypted = np.where((signs > 0)[:, None], ~outside, outside)
-        for each in records(rates + (SLOWER + effect) * encrypted, signs, session=number):
-            self.estimator.add(each)
+        for record in records(rates + (SLOWER + effect) * encrypted, signs, session=number):
+            self.estimator.add(record)
         self.estimator._close_block()
         for block, counts in enumerate(profiled):
             sign = np.ones(1) if drawn.random() < 0.5 else -np.ones(1)
-            made = list(records(np.zeros((1, 4)), sign, session=number, first=block, phase="profile"))
-            self.slices += made
-            self.samples += samples_of(counts, number, block, made[0].order)
+            slices = list(records(np.zeros((1, 4)), sign, session=number, first=block, phase="profile"))
+            self.slices += slices
+            self.samples += samples_of(counts, number, block, slices[0].order)
 
     def profile(self, mode: Mode) -> Profile | None:
         arms = self.estimator.main()[0]
@@ -87,28 +87,28 @@ class Run:
         return {"server_cpu": added(self.estimator.main()[0], mode)["server_cpu"]}
 
     def server(self, mode: Mode) -> EndProfile:
-        found = self.profile(mode)
-        assert found is not None
-        return found.ends[0]
+        profile = self.profile(mode)
+        assert profile is not None
+        return profile.ends[0]
 
 
 def quick(
-    drawn: np.random.Generator, shares: Mapping[Arm, Mapping[str, float]], blocks: int = 10, each: int = 400
+    drawn: np.random.Generator, shares: Mapping[Arm, Mapping[str, float]], blocks: int = 10, samples: int = 400
 ) -> Run:
     run = Run()
-    run.session(1, drawn, 30, [drawn_counts(drawn, shares, each) for _ in range(blocks)])
+    run.session(1, drawn, 30, [drawn_counts(drawn, shares, samples) for _ in range(blocks)])
     return run
 
 
 def drawn_counts(
-    drawn: np.random.Generator, shares: Mapping[Arm, Mapping[str, float]], each: int, effect: float = 0.0
+    drawn: np.random.Generator, shares: Mapping[Arm, Mapping[str, float]], samples: int, effect: float = 0.0
 ) -> dict[Arm, dict[str, int]]:
     """Counts of a slice's samples. `effect`: of this session on the log of the cipher's weight."""
-    found: dict[Arm, dict[str, int]] = {}
+    counts: dict[Arm, dict[str, int]] = {}
     for arm in ARMS:
         weights = {part: share * (math.exp(effect) if part == "cipher" else 1.0) for part, share in shares[arm].items()}
-        found[arm] = {part: int(drawn.poisson(each * weight)) for part, weight in weights.items()}
-    return found
+        counts[arm] = {part: int(drawn.poisson(samples * weight)) for part, weight in weights.items()}
+    return counts
 
 
 SHARES: dict[Arm, dict[str, float]] = {
@@ -129,19 +129,19 @@ def test_the_parts_sum_exactly_to_the_added_cpu_time(
     run = Run()
     for session in (1, 2, 3) if mode == "full" else (1,):
         run.session(session, np.random.default_rng(seed + session), 4, blocks)
-    found = run.profile(mode)
-    assert found is not None
-    for end in found.ends:
+    profile = run.profile(mode)
+    assert profile is not None
+    for end in profile.ends:
         assert end.added_us == run.added(mode)["server_cpu"].mean
         for partition in (end.parts, end.processes):
-            assert sum(each.added_us for each in partition) == pytest.approx(end.added_us, abs=1e-9)
-        levels = {arm: sum(getattr(each, f"{arm}_us") for each in end.parts) for arm in ARMS}
+            assert sum(item.added_us for item in partition) == pytest.approx(end.added_us, abs=1e-9)
+        levels = {arm: sum(getattr(part, f"{arm}_us") for part in end.parts) for arm in ARMS}
         assert levels["encrypted"] - levels["plain"] == pytest.approx(end.added_us, abs=1e-9)
-        assert all(each.low_us <= each.added_us <= each.high_us for each in end.parts)
-        assert all(math.isfinite(each.high_us) for each in end.parts)
+        assert all(part.low_us <= part.added_us <= part.high_us for part in end.parts)
+        assert all(math.isfinite(part.high_us) for part in end.parts)
         roots = [frame for frame in end.frames if frame.parent < 0]
         assert sum(frame.encrypted_us for frame in roots) == pytest.approx(levels["encrypted"])
-    if not found.ends:  # too few samples of one arm
+    if not profile.ends:  # too few samples of one arm
         assert (
             min(sum(sum(counts[arm].values()) for counts in blocks) for arm in ARMS) * 2
             < 3 * profile_estimates.FEWEST_SAMPLES
@@ -149,9 +149,9 @@ def test_the_parts_sum_exactly_to_the_added_cpu_time(
 
 
 def test_known_shares_are_found() -> None:
-    end = quick(np.random.default_rng(1), SHARES, blocks=20, each=4000).server("quick")
-    assert {each.name: round(each.added_us) for each in end.parts} == TRUTH
-    assert [each.name for each in end.parts] == ["cipher", "record", "system-calls", "rest"]
+    end = quick(np.random.default_rng(1), SHARES, blocks=20, samples=4000).server("quick")
+    assert {part.name: round(part.added_us) for part in end.parts} == TRUTH
+    assert [part.name for part in end.parts] == ["cipher", "record", "system-calls", "rest"]
     assert end.symbols[0].name == "libcrypto.so.3`?"
     assert end.symbols[0].added_us == pytest.approx(4, abs=0.3)
 
@@ -167,10 +167,12 @@ def test_intervals_cover_the_truth(mode: Mode) -> None:
         else:
             run = Run()
             for session in range(1, 9):
-                own = drawn.normal(0, 0.05)
-                run.session(session, drawn, 4, [drawn_counts(drawn, SHARES, 300, own)], effect=-own / 5)
-        for each in run.server(mode).parts:
-            hits += each.low_us <= TRUTH[each.name] <= each.high_us
+                session_effect = drawn.normal(0, 0.05)
+                run.session(
+                    session, drawn, 4, [drawn_counts(drawn, SHARES, 300, session_effect)], effect=-session_effect / 5
+                )
+        for part in run.server(mode).parts:
+            hits += part.low_us <= TRUTH[part.name] <= part.high_us
             all_ += 1
     # 95 % nominal; of 600 correlated intervals fewer than 92 % would be a fault.
     assert hits / all_ >= 0.92
@@ -182,13 +184,13 @@ def test_a_kernel_that_can_not_be_sampled_is_what_the_samples_leave() -> None:
     run = Run()
     counts: dict[Arm, dict[str, int]] = {"plain": {"rest": 20}, "encrypted": {"rest": 20, "cipher": 20}}
     run.session(1, np.random.default_rng(3), 30, [counts] * 5)
-    run.samples = [msgspec.structs.replace(each, kernel=False) for each in run.samples]
+    run.samples = [msgspec.structs.replace(sample, kernel=False) for sample in run.samples]
     end = run.server("quick")
     assert not end.kernel
-    shares = {each.name: (each.plain_us / PLAIN_US, each.encrypted_us / ENCRYPTED_US) for each in end.parts}
+    shares = {part.name: (part.plain_us / PLAIN_US, part.encrypted_us / ENCRYPTED_US) for part in end.parts}
     assert shares["hidden"] == pytest.approx((0.75, 0.5), abs=0.01)
     assert shares["cipher"] == pytest.approx((0, 0.25), abs=0.01)
-    assert sum(each.added_us for each in end.parts) == pytest.approx(end.added_us)
+    assert sum(part.added_us for part in end.parts) == pytest.approx(end.added_us)
 
 
 def test_only_complete_blocks_of_sessions_that_count_are_used() -> None:
@@ -197,14 +199,15 @@ def test_only_complete_blocks_of_sessions_that_count_are_used() -> None:
     run = Run(void=(4,))
     for session in (1, 2, 3, 4):
         run.session(session, np.random.default_rng(session), 4, [wild if session == 4 else good, wild])
-    failed = [each for each in run.slices if each.block == 1 and each.position == 2]
+    failed = [record for record in run.slices if record.block == 1 and record.position == 2]
     run.slices = [
-        msgspec.structs.replace(each, error="broken", agent=None) if each in failed else each for each in run.slices
+        msgspec.structs.replace(record, error="broken", agent=None) if record in failed else record
+        for record in run.slices
     ]
-    found = run.profile("full")
-    assert found is not None
-    assert (found.blocks, found.n) == (3, 3)
-    assert "unresolved" not in {each.name for each in found.ends[0].parts}
+    profile = run.profile("full")
+    assert profile is not None
+    assert (profile.blocks, profile.n) == (3, 3)
+    assert "unresolved" not in {part.name for part in profile.ends[0].parts}
 
 
 def test_one_block_has_no_interval_and_so_no_profile() -> None:
@@ -226,16 +229,16 @@ TREES = st.dictionaries(
 def test_a_frame_has_at_least_the_time_of_what_it_calls(stacks: dict[tuple[str, ...], tuple[float, float]]) -> None:
     frames = profile_tree.tree(stacks)
     below = [[0.0, 0.0] for _ in frames]
-    for place, each in enumerate(frames):
-        assert each.parent < place
-        if each.parent >= 0:
-            below[each.parent][0] += each.plain_us
-            below[each.parent][1] += each.encrypted_us
-    for each, (plain, encrypted) in zip(frames, below, strict=True):
-        assert each.plain_us >= plain - 1e-9
-        assert each.encrypted_us >= encrypted - 1e-9
+    for place, frame in enumerate(frames):
+        assert frame.parent < place
+        if frame.parent >= 0:
+            below[frame.parent][0] += frame.plain_us
+            below[frame.parent][1] += frame.encrypted_us
+    for frame, (plain, encrypted) in zip(frames, below, strict=True):
+        assert frame.plain_us >= plain - 1e-9
+        assert frame.encrypted_us >= encrypted - 1e-9
 
 
 def test_small_frames_count_to_their_caller() -> None:
     frames = profile_tree.tree({("a", "b"): (99.5, 0.0), ("a", "c"): (0.5, 0.0)})
-    assert [(each.name, each.plain_us) for each in frames] == [("a", 100.0), ("b", 99.5)]
+    assert [(frame.name, frame.plain_us) for frame in frames] == [("a", 100.0), ("b", 99.5)]

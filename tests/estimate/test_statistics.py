@@ -118,7 +118,7 @@ def test_the_cosine_variance_is_the_mean_square_of_its_projections() -> None:
     n = len(values)
     steps = np.arange(1, n + 1) - 0.5
     projections = [math.sqrt(2 / n) * float(values @ np.cos(math.pi * j * steps / n)) for j in range(1, nu + 1)]
-    expected = math.sqrt(sum(each**2 for each in projections) / nu / n)
+    expected = math.sqrt(sum(projection**2 for projection in projections) / nu / n)
     assert statistics.cosine_error(values, nu).standard == pytest.approx(expected)
 
 
@@ -170,8 +170,8 @@ def test_bounds_of_rows_are_those_of_each_row(values: Floats) -> None:
     rows = np.array([values, values[::-1], np.sort(values)])
     for level in (0.90, 0.95):
         low, high = by_row.block_bounds(rows, level)
-        found = [statistics.block_interval(row).bounds(level) for row in rows]
-        assert np.allclose(np.array(found).T, [low, high])
+        bounds = [statistics.block_interval(row).bounds(level) for row in rows]
+        assert np.allclose(np.array(bounds).T, [low, high])
         assert np.allclose([statistics.block_interval(row).half(level) for row in rows],
                            by_row.block_halves(rows, level))  # fmt: skip
 
@@ -216,15 +216,15 @@ def test_the_error_of_correlated_blocks_is_that_of_an_autoregression() -> None:
     values = random.normal(size=400)
     for step in range(1, 400):
         values[step] += 0.5 * values[step - 1]
-    found = statistics.autoregressive_error(values)
-    assert found is not None
+    error = statistics.autoregressive_error(values)
+    assert error is not None
     away = values - values.mean()
     rho = float(away[1:] @ away[:-1] / (away @ away))
     rho += (1 + 3 * rho) / 400
-    assert found.standard == pytest.approx(statistics.t_error(values).standard * math.sqrt((1 + rho) / (1 - rho)))
+    assert error.standard == pytest.approx(statistics.t_error(values).standard * math.sqrt((1 + rho) / (1 - rho)))
     assert rho == pytest.approx(0.5, abs=0.1)
-    assert found.nu == 399
-    assert f"ρ = {rho:.2f}" in found.method
+    assert error.nu == 399
+    assert f"ρ = {rho:.2f}" in error.method
 
 
 def test_blocks_that_alternate_or_do_not_vary_show_no_correlation() -> None:
@@ -238,10 +238,11 @@ def test_correlation_seldom_shows_in_white_noise_and_nearly_always_in_a_memory_o
 
     random = np.random.default_rng(4)
     white = simulate.experiment(random, simulate.white, 1000, 25).values
-    own = simulate.experiment(random, simulate.white, 1000, 25, own=simulate.own_memory).values
+    with_memory = simulate.experiment(random, simulate.white, 1000, 25, arm_noise=simulate.own_memory).values
     three = simulate.own_memory(random, 1000, 50).reshape(1000, 25, 2).mean(axis=2)
     shows = [
-        np.mean([statistics.autoregressive_error(row) is not None for row in each]) for each in (white, own, three)
+        np.mean([statistics.autoregressive_error(row) is not None for row in rows])
+        for rows in (white, with_memory, three)
     ]
     assert shows[0] < 0.18
     assert shows[1] > 0.35
@@ -309,6 +310,20 @@ def test_the_sessions_that_would_resolve_a_cell() -> None:
     assert statistics.sessions_needed(math.log(1.01), 0.01, math.log(1.01)) == 10
 
 
+@given(st.floats(-0.1, 0.1), st.floats(0, 0.2), st.floats(0, 0.1), st.integers(2, 40))
+def test_the_fewest_sessions_that_resolve_are_found(effect: float, sd: float, margin: float, most: int) -> None:
+    needed = statistics.sessions_needed(effect, sd, margin, most)
+    resolving = [n for n in range(2, most + 1) if statistics.sessions_needed(effect, sd, margin, n) == n]
+    assert resolving == ([] if needed is None else [needed])
+    assert statistics.sessions_needed(effect, sd, margin, needed or most) == needed
+
+
+def test_a_cell_that_no_number_of_sessions_resolves_costs_few_quantiles() -> None:
+    student_t.quantile.cache_clear()
+    assert statistics.sessions_needed(1e-6, 0.5, 0.01) is None
+    assert student_t.quantile.cache_info().misses < 100
+
+
 def quad(sign: float, drift: float, debt: float) -> list[float]:
     """Log rates of one block on a linear drift with carry-over after each encrypted slice."""
     after_encrypted = [0, 0, 1, 1] if sign > 0 else [1, 1, 0, 0]
@@ -318,17 +333,17 @@ def quad(sign: float, drift: float, debt: float) -> list[float]:
 def test_lambda_is_the_carry_over_of_an_encrypted_slice() -> None:
     signs = np.array([1.0, -1, -1, 1, 1, -1])
     rates = np.array([quad(s, 0.0, 0.02) for s in signs])
-    found = statistics.carryover(rates, signs)
-    assert found.value == pytest.approx(-0.02)
-    assert found.found
+    carry_over = statistics.carryover(rates, signs)
+    assert carry_over.value == pytest.approx(-0.02)
+    assert carry_over.significant
 
 
 def test_drift_is_no_carry_over() -> None:
     signs = np.array([1.0, -1, -1, 1, 1, -1])
-    found = statistics.carryover(np.array([quad(s, 0.05, 0.0) for s in signs]), signs)
-    assert found.value == pytest.approx(0.0)
-    assert not found.found
+    carry_over = statistics.carryover(np.array([quad(s, 0.05, 0.0) for s in signs]), signs)
+    assert carry_over.value == pytest.approx(0.0)
+    assert not carry_over.significant
 
 
 def test_two_blocks_can_not_show_carry_over() -> None:
-    assert not statistics.carryover(np.ones((2, 4)), np.ones(2)).found
+    assert not statistics.carryover(np.ones((2, 4)), np.ones(2)).significant

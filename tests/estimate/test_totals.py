@@ -41,10 +41,10 @@ from simulate import Blocks, Noise
 # ── runs in which the encrypted arm stalls ────────────────────────────────────────────────────────────────────────────
 
 
-def recorded(made: Blocks, row: int, sessions: int) -> CellEstimator:
+def recorded(blocks: Blocks, row: int, sessions: int) -> CellEstimator:
     """One simulated run through the estimator."""
     estimator = CellEstimator()
-    rates, signs = np.split(made.rates[row], sessions), np.split(made.signs[row], sessions)
+    rates, signs = np.split(blocks.rates[row], sessions), np.split(blocks.signs[row], sessions)
     for session, (quads, orders) in enumerate(zip(rates, signs, strict=True), start=1):
         for record in simulate.records(quads, orders, session=session):
             estimator.add(record)
@@ -53,29 +53,33 @@ def recorded(made: Blocks, row: int, sessions: int) -> CellEstimator:
 
 def stalling_runs(sessions: int, blocks: int, share: float, runs: int) -> list[CellEstimate]:
     random = np.random.default_rng([40, sessions])
-    made = simulate.stalling(random, simulate.experiment(random, simulate.white, runs, sessions * blocks), share)
+    simulated = simulate.stalling(random, simulate.experiment(random, simulate.white, runs, sessions * blocks), share)
     mode: Mode = "full" if sessions > 1 else "quick"
-    return [recorded(made, row, sessions).finish(mode) for row in range(runs)]
+    return [recorded(simulated, row, sessions).finish(mode) for row in range(runs)]
 
 
-def stated(found: CellEstimate) -> Estimate:
-    return found.overhead["throughput"]
+def stated(estimate: CellEstimate) -> Estimate:
+    return estimate.overhead["throughput"]
 
 
-def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
+def shares(estimates: list[CellEstimate]) -> tuple[float, float, float]:
     """Shares of runs that are equivalent, pass a gate of 1 %, and warn of stalls in one arm."""
     return (
-        float(np.mean([each.verdict == "equivalent" for each in found])),
-        float(np.mean([cost_gate.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
-        float(np.mean([bool({"stalls", "totals-disagree"} & {w.code for w in each.warnings}) for each in found])),
+        float(np.mean([estimate.verdict == "equivalent" for estimate in estimates])),
+        float(np.mean([cost_gate.passed("throughput", stated(estimate), 0.01) == "pass" for estimate in estimates])),
+        float(
+            np.mean(
+                [bool({"stalls", "totals-disagree"} & {w.code for w in estimate.warnings}) for estimate in estimates]
+            )
+        ),
     )
 
 
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
-    found = stalling_runs(8, 12, 0.02, 60)
+    estimates = stalling_runs(8, 12, 0.02, 60)
     # The typical block of nearly all has a cost of less than 1 %.
-    assert np.mean([stated(each).ratio > 0.99 for each in found]) > 0.9
-    equivalent, passes, warns = shares(found)
+    assert np.mean([stated(estimate).ratio > 0.99 for estimate in estimates]) > 0.9
+    equivalent, passes, warns = shares(estimates)
     # In 2 % of runs none of 192 slices stalls, so there is nothing to detect.
     assert equivalent <= 0.07
     assert passes <= 0.07
@@ -83,27 +87,33 @@ def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_
 
 
 def test_a_quick_run_reports_every_stall_of_one_arm_and_is_then_never_equivalent() -> None:
-    found = stalling_runs(1, 20, 0.02, 100)
-    seen = [each for each in found if each.arms["encrypted"]["operations"] < 0.985 * each.arms["plain"]["operations"]]
+    estimates = stalling_runs(1, 20, 0.02, 100)
+    seen = [
+        estimate
+        for estimate in estimates
+        if estimate.arms["encrypted"]["operations"] < 0.985 * estimate.arms["plain"]["operations"]
+    ]
     assert len(seen) > 40
     assert shares(seen) == (0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
 def test_equal_arms_without_stalls_are_still_equivalent(mode: Mode) -> None:
-    found = stalling_runs(8, 12, 0.0, 40) if mode == "full" else stalling_runs(1, 25, 0.0, 100)
-    equivalent, _, warns = shares(found)
+    estimates = stalling_runs(8, 12, 0.0, 40) if mode == "full" else stalling_runs(1, 25, 0.0, 100)
+    equivalent, _, warns = shares(estimates)
     assert equivalent >= 0.99
     assert warns == 0
 
 
 def test_a_verdict_left_open_by_the_totals_is_explained() -> None:
-    found = next(each for each in stalling_runs(8, 12, 0.02, 5) if each.totals_open)
-    assert found.verdict == "unresolved"
-    assert (found.smallest_effect or 0) > 0.01, "the smallest effect in the totals, not in the typical block"
-    made = cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict, totals_open=True, warnings=[])
-    assert verdict_text.TOTALS_OPEN in verdict_text.verdict(made)
-    assert verdict_text.TOTALS_OPEN in verdict_text.answer(result(made))
+    estimate = next(estimate for estimate in stalling_runs(8, 12, 0.02, 5) if estimate.totals_open)
+    assert estimate.verdict == "unresolved"
+    assert (estimate.smallest_effect or 0) > 0.01, "the smallest effect in the totals, not in the typical block"
+    undecided = cell(
+        overhead=estimate.overhead, arms=estimate.arms, verdict=estimate.verdict, totals_open=True, warnings=[]
+    )
+    assert verdict_text.TOTALS_OPEN in verdict_text.verdict(undecided)
+    assert verdict_text.TOTALS_OPEN in verdict_text.answer(result(undecided))
 
 
 # ── the gate, advice, two runs ────────────────────────────────────────────────────────────────────────────────────────
@@ -112,8 +122,8 @@ def test_a_verdict_left_open_by_the_totals_is_explained() -> None:
 def hiding(low: float, high: float) -> Cell:
     """No cost in the typical block, but this cost in all slices together."""
     middle = (low + high) / 2
-    each = Estimate(1.0, 0.998, 1.002, ratio_of_totals=middle, totals_low=low, totals_high=high, p_value=0.9)
-    return cell(overhead={"throughput": each}, status="ok")
+    estimate = Estimate(1.0, 0.998, 1.002, ratio_of_totals=middle, totals_low=low, totals_high=high, p_value=0.9)
+    return cell(overhead={"throughput": estimate}, status="ok")
 
 
 @pytest.mark.parametrize(
@@ -121,12 +131,12 @@ def hiding(low: float, high: float) -> Cell:
     [(0.998, 1.003, "pass", 0), (0.97, 0.999, "unresolved", 4), (0.95, 0.98, "fail", 3)],
 )
 def test_gate_and_advice_take_the_worse_of_both_ratios(low: float, high: float, outcome: str, status: int) -> None:
-    found = result(hiding(low, high))
-    gated = comparison.compare([Run("a", found, [{}])], limit=0.01, strict=True)
+    one_run = result(hiding(low, high))
+    gated = comparison.compare([Run("a", one_run, [{}])], limit=0.01, strict=True)
     (gate,) = gated.gates
     assert (gate.outcome, gated.exit_status) == (outcome, status)
     assert ("all slices together" in gate.reason) == (outcome != "pass")
-    advised = advice.advise(found, limit=0.01)
+    advised = advice.advise(one_run, limit=0.01)
     (candidate,) = advised.answers[0].candidates
     assert (candidate.outcome, advised.exit_status) == (
         {"pass": "meets", "unresolved": "unresolved", "fail": "over"}[outcome],
@@ -139,10 +149,10 @@ def test_two_runs_are_not_equivalent_if_only_one_of_them_stalls() -> None:
     random = np.random.default_rng(41)
     calm = simulate.experiment(random, simulate.white, 1, 96)
     runs = []
-    for name, made in (("a", calm), ("b", simulate.stalling(random, calm, 0.05)), ("c", calm)):
-        estimator = recorded(made, 0, 8)
-        found = estimator.finish()
-        known = result(cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict))
+    for name, blocks in (("a", calm), ("b", simulate.stalling(random, calm, 0.05)), ("c", calm)):
+        estimator = recorded(blocks, 0, 8)
+        estimate = estimator.finish()
+        known = result(cell(overhead=estimate.overhead, arms=estimate.arms, verdict=estimate.verdict))
         runs.append(Run(name, msgspec.structs.replace(known, id=name), [estimator.intervals()]))
     assert [pair.verdict for pair in comparison.compare(runs).pairs] == ["unresolved", "equivalent"]
 
@@ -156,10 +166,10 @@ NOISES: dict[str, Noise] = {**simulate.SCENARIOS, "regimes": simulate.speeds, "s
 @pytest.mark.parametrize("name", NOISES)
 def test_equal_arms_disagree_in_at_most_one_run_of_fifty(name: str, sessions: int) -> None:
     runs, blocks = 500, 20 if sessions == 1 else 96
-    made = simulate.experiment(np.random.default_rng(42), NOISES[name], runs, blocks)
+    simulated = simulate.experiment(np.random.default_rng(42), NOISES[name], runs, blocks)
     number = np.repeat(np.arange(sessions), blocks // sessions)
     claims = 0
-    for rates, signs in zip(made.rates, made.signs, strict=True):
+    for rates, signs in zip(simulated.rates, simulated.signs, strict=True):
         arms = simulate.as_arms(rates, signs, number)
         claims += min(throughput_differs(arms), totals.stalled(arms).p_value) < totals.ALPHA
     print(f"\n{name}, {sessions} sessions: {claims / runs:.1%}", end="")
@@ -167,14 +177,14 @@ def test_equal_arms_disagree_in_at_most_one_run_of_fifty(name: str, sessions: in
 
 
 def test_many_stalls_of_one_arm_are_more_than_chance() -> None:
-    found = stalling_runs(8, 25, 0.05, 20)
-    codes = [{each.code for each in one.warnings} for one in found]
-    assert np.mean(["totals-disagree" in each for each in codes]) >= 0.95
+    estimates = stalling_runs(8, 25, 0.05, 20)
+    codes = [{warning.code for warning in one.warnings} for one in estimates]
+    assert np.mean(["totals-disagree" in run_codes for run_codes in codes]) >= 0.95
 
 
 @given(st.lists(st.floats(-5, 5), max_size=12))
 def test_a_sum_is_compared_with_every_pattern_of_signs(values: list[float]) -> None:
-    kept = [each for each in values if each]
+    kept = [value for value in values if value]
     if not kept:
         assert totals.one_sided(np.array(values)) == 1
         return
@@ -184,7 +194,7 @@ def test_a_sum_is_compared_with_every_pattern_of_signs(values: list[float]) -> N
     ]
     seen = abs(sum(kept))
     least, most = (
-        np.mean([each >= seen * share - slack for each in sums]) for share, slack in ((1, -1e-9), (1 - 1e-8, 1e-9))
+        np.mean([total >= seen * share - slack for total in sums]) for share, slack in ((1, -1e-9), (1 - 1e-8, 1e-9))
     )
     assert least <= totals.one_sided(np.array(values)) <= most
 
@@ -207,18 +217,18 @@ def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_machine_is_none(
     rates, signs = np.zeros((20, 4)), np.ones(20)
     rates[3, 1:3] = simulate.STALL
     rates[10:] = math.log(0.3)  # From here on the whole machine is slow.
-    found = totals.stalled(simulate.as_arms(rates, signs, np.ones(20, dtype=np.int64)))
-    assert (found.plain, found.encrypted, found.p_value) == (0, 2, 1.0)
+    stalls = totals.stalled(simulate.as_arms(rates, signs, np.ones(20, dtype=np.int64)))
+    assert (stalls.plain, stalls.encrypted, stalls.p_value) == (0, 2, 1.0)
 
 
 def test_simulated_arms_are_those_of_the_tally() -> None:
-    made = simulate.experiment(np.random.default_rng(43), simulate.white, 1, 12)
-    fast = simulate.as_arms(made.rates[0], made.signs[0], np.repeat([1, 2], 6))
-    slow = recorded(made, 0, 2)._tallies["capacity"].arms()
+    simulated = simulate.experiment(np.random.default_rng(43), simulate.white, 1, 12)
+    fast = simulate.as_arms(simulated.rates[0], simulated.signs[0], np.repeat([1, 2], 6))
+    slow = recorded(simulated, 0, 2)._tallies["capacity"].arms()
     for arm in ARMS:
         quotient = slow.rates(arm) / fast.rates(arm)
         assert quotient == pytest.approx(quotient[0, 0], rel=1e-6)
-    both = [ratio_of_totals(each, ("work",), "seconds", "full") for each in (fast, slow)]
+    both = [ratio_of_totals(arms, ("work",), "seconds", "full") for arms in (fast, slow)]
     assert both[0] is not None
     assert both[1] is not None
     assert both[0].centre == pytest.approx(both[1].centre, abs=1e-3)
@@ -231,10 +241,10 @@ def test_simulated_arms_are_those_of_the_tally() -> None:
 @cache
 def histogram(scale: int) -> str:
     """6,000 requests around `scale` µs."""
-    made = HdrHistogram(1, 3_600_000_000_000, 3)
+    hdr = HdrHistogram(1, 3_600_000_000_000, 3)
     for quantile in np.linspace(-2.5, 2.5, 40):
-        made.record_value(int(scale * 1e3 * math.exp(0.3 * quantile)), 150)
-    return str(made.encode().decode())
+        hdr.record_value(int(scale * 1e3 * math.exp(0.3 * quantile)), 150)
+    return str(hdr.encode().decode())
 
 
 def uneven(mode: Mode, seed: int, effect: float, stall: float, spread: float) -> CellEstimator:
@@ -242,11 +252,11 @@ def uneven(mode: Mode, seed: int, effect: float, stall: float, spread: float) ->
     random = np.random.default_rng(seed)
     estimator = CellEstimator()
     for session in range(1, 5 if mode == "full" else 2):
-        level, own = random.normal(0, spread), effect + random.normal(0, spread / 3)
+        level, session_effect = random.normal(0, spread), effect + random.normal(0, spread / 3)
         for phase, blocks in (("capacity", 5), ("latency", 3)):
-            made = simulate.experiment(random, simulate.speeds, 1, blocks, effect=own)
-            rates = made.rates[0] + level + simulate.STALL * (random.random((blocks, 4)) < stall)
-            records = simulate.records(rates, made.signs[0], session=session, first=100 * (phase == "latency"))
+            simulated = simulate.experiment(random, simulate.speeds, 1, blocks, effect=session_effect)
+            rates = simulated.rates[0] + level + simulate.STALL * (random.random((blocks, 4)) < stall)
+            records = simulate.records(rates, simulated.signs[0], session=session, first=100 * (phase == "latency"))
             for record in records:
                 estimator.add(in_the_open_loop(record) if phase == "latency" else record)
     return estimator
@@ -256,8 +266,8 @@ def in_the_open_loop(record: SliceRecord) -> SliceRecord:
     agent = record.agent
     assert agent is not None
     scale = round(5e6 * agent.seconds / agent.operations, -1)
-    made = msgspec.structs.replace(agent, operations=6000, rows=6000, histogram=histogram(int(max(scale, 10))))
-    return msgspec.structs.replace(record, phase="latency", agent=made)
+    changed = msgspec.structs.replace(agent, operations=6000, rows=6000, histogram=histogram(int(max(scale, 10))))
+    return msgspec.structs.replace(record, phase="latency", agent=changed)
 
 
 UNEVEN = (
@@ -272,17 +282,17 @@ UNEVEN = (
 @given(*UNEVEN)
 @settings(max_examples=25, deadline=None)
 def test_levels_ratio_and_difference_agree(mode: Mode, seed: int, effect: float, stall: float, spread: float) -> None:
-    found = uneven(mode, seed, effect, stall, spread).finish(mode)
-    made = cell("postgresql", overhead=found.overhead, arms=found.arms, added=found.added, layer="rest")
-    for key, each in found.overhead.items():
+    estimate = uneven(mode, seed, effect, stall, spread).finish(mode)
+    one_cell = cell("postgresql", overhead=estimate.overhead, arms=estimate.arms, added=estimate.added, layer="rest")
+    for key, overhead in estimate.overhead.items():
         if key in LEVELS:
-            plain, encrypted = (levels.level(made, arm, key) for arm in ARMS)
+            plain, encrypted = (levels.level(one_cell, arm, key) for arm in ARMS)
             assert plain
             assert encrypted
-            assert encrypted / plain == pytest.approx(each.ratio, rel=1e-9), key
+            assert encrypted / plain == pytest.approx(overhead.ratio, rel=1e-9), key
     for end in ("server", "client"):
-        plain, encrypted = (found.arms[arm][f"{end}_cpu_us_per_op"] for arm in ARMS)
-        added = found.added[f"{end}_cpu"]
+        plain, encrypted = (estimate.arms[arm][f"{end}_cpu_us_per_op"] for arm in ARMS)
+        added = estimate.added[f"{end}_cpu"]
         assert added.mean == pytest.approx(encrypted - plain, rel=1e-9, abs=1e-9)
         assert added.low <= added.mean <= added.high
 
@@ -299,7 +309,7 @@ def span(text: str) -> tuple[float, float]:
 
 def agree(cost: str, shown: str) -> bool:
     """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can come from the same two numbers."""
-    (a, b), (c, d) = (span(each) for each in NUMBER.findall(shown)[:2])
+    (a, b), (c, d) = (span(number) for number in NUMBER.findall(shown)[:2])
     least, most = c / b, d / max(a, 1e-12)
     if cost == notation.NO_CHANGE:
         return least <= 1.005 and most >= 0.995
@@ -336,19 +346,19 @@ def rows_of(name: str, text: str) -> list[tuple[str, str]]:
 def test_every_printed_row_agrees_in_every_format(
     mode: Mode, seed: int, effect: float, stall: float, spread: float
 ) -> None:
-    found = uneven(mode, seed, effect, stall, spread).finish(mode)
-    made = result(cell("postgresql", overhead=found.overhead, arms=found.arms, mode=mode))
-    known = [(each.cost, each.levels) for each in figure_text.rows(made.cells[0]) if each.levels]
+    estimate = uneven(mode, seed, effect, stall, spread).finish(mode)
+    one_run = result(cell("postgresql", overhead=estimate.overhead, arms=estimate.arms, mode=mode))
+    known = [(row.cost, row.levels) for row in figure_text.rows(one_run.cells[0]) if row.levels]
     assert len(known) >= 5
-    assert all(agree(*each) for each in known), known
+    assert all(agree(*pair) for pair in known), known
     for name in ("terminal", "md", "latex", "html"):
-        rows = rows_of(name, formats.get(name)(made))
+        rows = rows_of(name, formats.get(name)(one_run))
         assert len(rows) >= 3, (name, rows)
-        assert all(agree(*each) for each in rows), (name, rows)
-    for row in csv.DictReader(io.StringIO(formats.get("csv")(made))):
+        assert all(agree(*pair) for pair in rows), (name, rows)
+    for row in csv.DictReader(io.StringIO(formats.get("csv")(one_run))):
         if row["plain"]:
             assert float(row["encrypted"]) / float(row["plain"]) == pytest.approx(float(row["ratio"]), rel=1e-9)
-    (raw,) = json.loads(formats.get("json")(made))["cells"]
+    (raw,) = json.loads(formats.get("json")(one_run))["cells"]
     plain, encrypted = (raw["arms"][arm]["typical"]["throughput"] for arm in ARMS)
     assert encrypted / plain == pytest.approx(raw["overhead"]["throughput"]["ratio"])
     plain, encrypted = (raw["arms"][arm]["throughput"] for arm in ARMS)
@@ -370,17 +380,17 @@ def test_levels_of_storage_agree_with_their_ratio(seed: int, mode: Mode) -> None
                     seconds=0.3, operations=operations, bytes=4096 * operations,
                 )
             )  # fmt: skip
-    found = storage.levels(slices, mode)
-    for job, each in storage.estimate(slices, mode).items():
-        assert found["encrypted"][job] / found["plain"][job] == pytest.approx(each.ratio)
+    arm_levels = storage.levels(slices, mode)
+    for job, estimate in storage.estimate(slices, mode).items():
+        assert arm_levels["encrypted"][job] / arm_levels["plain"][job] == pytest.approx(estimate.ratio)
 
 
 def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
-    found = uneven("full", 3, 0.1, 0.0, 0.5).finish("full")
-    each = found.overhead["latency_p50"]
-    assert each.totals_low is not None
-    assert each.totals_high is not None
-    assert each.totals_low <= (each.ratio_of_totals or 0) <= each.totals_high
+    estimate = uneven("full", 3, 0.1, 0.0, 0.5).finish("full")
+    median = estimate.overhead["latency_p50"]
+    assert median.totals_low is not None
+    assert median.totals_high is not None
+    assert median.totals_low <= (median.ratio_of_totals or 0) <= median.totals_high
     assert statistics.ALPHA > totals.ALPHA
 
 
@@ -400,9 +410,9 @@ def test_levels_of_the_column_study_agree_with_their_ratio(seed: int, sessions: 
         session: [measured.Block(*random.normal(session, 1, 2)) for _ in range(int(random.integers(1, 7)))]
         for session in range(sessions)
     }
-    found, cost = measured.levels_of(blocks), measured.ratio_of(blocks)
+    arm_levels, cost = measured.levels_of(blocks), measured.ratio_of(blocks)
     assert cost is not None
-    assert found["encrypted"] / found["plain"] == pytest.approx(cost.value)
+    assert arm_levels["encrypted"] / arm_levels["plain"] == pytest.approx(cost.value)
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e3), st.floats(1, 1e3)), min_size=2, max_size=9))
@@ -415,7 +425,7 @@ def test_levels_of_the_driver_study_agree_with_their_ratio_and_difference(times:
         }
         for both in times
     ]
-    level = [jdbc.over(rounds, lambda each, s=setup: jdbc.us(each[s], "cold")) for setup in (old, new)]  # type: ignore[misc]
+    level = [jdbc.over(rounds, lambda round_, s=setup: jdbc.us(round_[s], "cold")) for setup in (old, new)]  # type: ignore[misc]
     ratio = jdbc.ratio(rounds, new, old, "cold")
     assert ratio is not None
     assert level[0] is not None

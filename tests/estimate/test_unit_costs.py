@@ -56,39 +56,39 @@ def noisy(truths: Sequence[float], share: float, seed: int) -> list[tuple[float,
     return [(truth + random.normal(0, share * truth), share * truth) for truth in truths]
 
 
-def by_unit(found: Sequence[UnitCost]) -> dict[str, UnitCost]:
-    return {each.unit: each for each in found}
+def by_unit(costs: Sequence[UnitCost]) -> dict[str, UnitCost]:
+    return {cost.unit: cost for cost in costs}
 
 
 @settings(deadline=None)
 @given(st.floats(0.5, 50), st.floats(0.5, 50), st.floats(0.1, 20))
 def test_without_noise_the_costs_of_pages_and_log_are_found_again(read: float, written: float, log: float) -> None:
     mixes = [(1.0, 0.0, 0.0), (0.1, 1.0, 1.0), (2.0, 1.0, 8.0), (0.5, 0.1, 0.2)]
-    found = by_unit(unit_costs.split([cell(r * read + w * written + k * log, 1e-9, r, w, k) for r, w, k in mixes]))
-    assert found["page read"].us.value == pytest.approx(read, rel=1e-2)
-    assert found["page written"].us.value == pytest.approx(written, rel=1e-2)
-    assert found["kilobyte of log"].us.value == pytest.approx(log, rel=5e-2)
-    assert found["page read"].units == pytest.approx([r for r, *_ in mixes], abs=1e-3)
-    assert found["page read"].bytes == 4096
-    assert found["page read"].floor_us == pytest.approx(1.5 * 4.016)
-    assert found["page written"].floor_us == pytest.approx(2.0 * 4.016)
+    costs = by_unit(unit_costs.split([cell(r * read + w * written + k * log, 1e-9, r, w, k) for r, w, k in mixes]))
+    assert costs["page read"].us.value == pytest.approx(read, rel=1e-2)
+    assert costs["page written"].us.value == pytest.approx(written, rel=1e-2)
+    assert costs["kilobyte of log"].us.value == pytest.approx(log, rel=5e-2)
+    assert costs["page read"].units == pytest.approx([r for r, *_ in mixes], abs=1e-3)
+    assert costs["page read"].bytes == 4096
+    assert costs["page read"].floor_us == pytest.approx(1.5 * 4.016)
+    assert costs["page written"].floor_us == pytest.approx(2.0 * 4.016)
 
 
 def test_one_cell_tells_the_cost_of_the_one_thing_that_it_does() -> None:
-    (found,) = unit_costs.split([cell(10.0, 0.5, read=2.0)])
-    assert (found.unit, found.end, found.cells) == ("page read", "server", [0])
-    assert found.us.value == pytest.approx(5.0)
-    assert 0.25 * 2 < found.us.high - found.us.value < 0.75, "t of 7 degrees of freedom times 0.25"
+    (cost,) = unit_costs.split([cell(10.0, 0.5, read=2.0)])
+    assert (cost.unit, cost.end, cost.cells) == ("page read", "server", [0])
+    assert cost.us.value == pytest.approx(5.0)
+    assert 0.25 * 2 < cost.us.high - cost.us.value < 0.75, "t of 7 degrees of freedom times 0.25"
 
 
 def test_one_cell_that_reads_and_writes_tells_what_they_cost_together() -> None:
-    (found,) = unit_costs.split([cell(12.0, 0.1, read=1.0, written=2.0)])
-    assert found.unit == "page"
-    assert found.us.value == pytest.approx(4.0)
-    assert found.floor_us is None
-    (found,) = unit_costs.split([cell(12.0, 0.1, read=1.0, written=1.0, log=4.096)])
-    assert found.unit == "kilobyte"
-    assert found.us.value == pytest.approx(12 / (3 * 4.096))
+    (cost,) = unit_costs.split([cell(12.0, 0.1, read=1.0, written=2.0)])
+    assert cost.unit == "page"
+    assert cost.us.value == pytest.approx(4.0)
+    assert cost.floor_us is None
+    (cost,) = unit_costs.split([cell(12.0, 0.1, read=1.0, written=1.0, log=4.096)])
+    assert cost.unit == "kilobyte"
+    assert cost.us.value == pytest.approx(12 / (3 * 4.096))
 
 
 def test_cells_with_the_same_mix_do_not_tell_its_causes_apart() -> None:
@@ -110,9 +110,9 @@ def test_without_counts_or_work_there_is_no_cost() -> None:
 
 def test_cells_of_other_mechanisms_or_factors_are_not_mixed_in() -> None:
     other = msgspec.structs.replace(cell(90.0, 0.5, 1.0), mechanism_factors=["logs"], factors={"logs": "off"})
-    found = unit_costs.split([cell(10.0, 0.5, 1.0), other])
-    assert [each.cells for each in found] == [[0], [1]]
-    assert [each.us.value for each in found] == pytest.approx([10.0, 90.0])
+    costs = unit_costs.split([cell(10.0, 0.5, 1.0), other])
+    assert [cost.cells for cost in costs] == [[0], [1]]
+    assert [cost.us.value for cost in costs] == pytest.approx([10.0, 90.0])
 
 
 def test_cells_with_caches_of_several_sizes_belong_together() -> None:
@@ -125,11 +125,11 @@ def test_the_intervals_keep_their_coverage() -> None:
     for seed in range(300):
         mixes = [(1.0, 0.0), (0.0, 1.0), (1.0, 0.5), (3.0, 2.0)]
         figures = noisy([r * 9 + w * 20 for r, w in mixes], 0.04, seed)
-        found = by_unit(
+        costs = by_unit(
             unit_costs.split([cell(cpu, error, r, w) for (cpu, error), (r, w) in zip(figures, mixes, strict=True)])
         )
         held += [
-            found[unit].us.low <= true <= found[unit].us.high for unit, true in (("page read", 9), ("page written", 20))
+            costs[unit].us.low <= true <= costs[unit].us.high for unit, true in (("page read", 9), ("page written", 20))
         ]
     assert np.mean(held) >= 0.93
 
@@ -137,7 +137,7 @@ def test_the_intervals_keep_their_coverage() -> None:
 def test_a_cell_off_the_model_widens_the_intervals_and_is_reported() -> None:
     straight = [cell(10.0 * r + 20.0 * w, 0.1, r, w) for r, w in ((1.0, 0.0), (0.0, 1.0), (2.0, 1.0))]
     bent = [*straight[:2], cell(80.0, 0.1, 2.0, 1.0)]
-    before, after = (by_unit(unit_costs.split(each))["page read"] for each in (straight, bent))
+    before, after = (by_unit(unit_costs.split(cells))["page read"] for cells in (straight, bent))
     assert before.worst < 1e-3 < 3 < after.worst
     assert after.us.high - after.us.low > 3 * (before.us.high - before.us.low)
 
@@ -146,9 +146,9 @@ def test_a_cell_off_the_model_widens_the_intervals_and_is_reported() -> None:
 
 
 def test_operations_that_open_the_database_tell_the_cpu_time_of_an_opening() -> None:
-    (found,) = unit_costs.split([embedded(300.0, 3.0, connects=1.0), embedded(5.0, 0.1)])
-    assert (found.unit, found.measure, found.end, found.cells) == ("opening", "cpu", "process", [0])
-    assert found.us.value == pytest.approx(300.0)
+    (cost,) = unit_costs.split([embedded(300.0, 3.0, connects=1.0), embedded(5.0, 0.1)])
+    assert (cost.unit, cost.measure, cost.end, cost.cells) == ("opening", "cpu", "process", [0])
+    assert cost.us.value == pytest.approx(300.0)
 
 
 def test_starts_of_sessions_tell_how_much_longer_one_takes() -> None:
@@ -168,19 +168,19 @@ def test_starts_of_sessions_tell_how_much_longer_one_takes() -> None:
 def test_without_noise_the_costs_of_values_are_found_again(sealed: float, opened: float, searched: float) -> None:
     mixes = [{"sealed": 1.0}, {"opened": 1.0}, {"searched": 1.0}, {"sealed": 4.0, "opened": 12.0}]
     prices = {"sealed": sealed, "opened": opened, "searched": searched}
-    found = by_unit(
+    costs = by_unit(
         unit_costs.split([column(sum(prices[name] * n for name, n in mix.items()), 1e-9, **mix) for mix in mixes])
     )
-    assert {unit: each.us.value for unit, each in found.items()} == pytest.approx(
+    assert {unit: cost.us.value for unit, cost in costs.items()} == pytest.approx(
         {"value sealed": sealed, "value opened": opened, "value searched": searched}, rel=1e-3
     )
-    assert {each.end for each in found.values()} == {"server"}, "the client does not encrypt"
+    assert {cost.end for cost in costs.values()} == {"server"}, "the client does not encrypt"
 
 
 def test_one_cell_of_many_values_tells_what_they_cost_together() -> None:
-    (found,) = unit_costs.split([column(30.0, 0.5, sealed=4.0, opened=6.0)])
-    assert (found.unit, found.units) == ("value", [10.0])
-    assert found.us.value == pytest.approx(3.0)
+    (cost,) = unit_costs.split([column(30.0, 0.5, sealed=4.0, opened=6.0)])
+    assert (cost.unit, cost.units) == ("value", [10.0])
+    assert cost.us.value == pytest.approx(3.0)
 
 
 def test_a_workload_that_does_not_tell_its_values_has_no_costs() -> None:

@@ -24,7 +24,7 @@ and chance."""
 
 
 def main(argv: Sequence[str]) -> int:
-    faults = {each.name: each for each in world.each_kind("faults")}
+    faults = {fault.name: fault for fault in world.each_kind("faults")}
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
     parser.add_argument(
         "--moments",
@@ -42,10 +42,10 @@ def main(argv: Sequence[str]) -> int:
         "--kept", type=Path, default=KEPT, help="where the outcomes are kept; known ones are not repeated"
     )
     asked = parser.parse_args(argv)
-    words = [each.strip() for each in asked.faults.split(";") if each.strip()]
-    chosen = [each for name, each in faults.items() if not words or any(word in name for word in words)]
+    words = [word.strip() for word in asked.faults.split(";") if word.strip()]
+    chosen = [fault for name, fault in faults.items() if not words or any(word in name for word in words)]
     known = msgspec.json.decode(asked.kept.read_bytes(), type=list[trial.Outcome]) if asked.kept.exists() else []
-    done = {(each.target, each.fault, each.seed) for each in known}
+    done = {(outcome.target, outcome.fault, outcome.seed) for outcome in known}
     with tempfile.TemporaryDirectory(prefix="ciphercost-faults-", dir="/var/tmp") as place:
         Path(place).chmod(0o711)
         for target in asked.targets.split():
@@ -59,14 +59,14 @@ def main(argv: Sequence[str]) -> int:
                 continue
             print(f"── {target}: {len(wanted)} trials", flush=True)
             for alone in (False, True):
-                own = [(fault, seed) for fault, seed in wanted if fault.alone is alone]
-                for outcome in trials(target, own, 1 if alone else asked.jobs, Path(place)):
+                batch = [(fault, seed) for fault, seed in wanted if fault.alone is alone]
+                for outcome in trials(target, batch, 1 if alone else asked.jobs, Path(place)):
                     known.append(outcome)
                     asked.kept.write_text(json.dumps(msgspec.to_builtins(known), indent=1) + "\n")
                     if not outcome.good or outcome.contains is False:
                         print(f"  {outcome}", flush=True)
     print(table(known))
-    return 0 if all(each.good for each in known) and share_that_contains(known) >= WANTED else 1
+    return 0 if all(outcome.good for outcome in known) and share_that_contains(known) >= WANTED else 1
 
 
 def trials(
@@ -74,10 +74,13 @@ def trials(
 ) -> Iterator[trial.Outcome]:
     """Outcomes of (fault, seed), so many at the same time."""
     prepared = dict.fromkeys(fault.compared_with for fault, _ in wanted)
-    seconds = {each: trial.undisturbed(target, base, each)[0] for each in prepared}
-    references = {each: trial.reference(target, base, each, together) for each in prepared}
-    for each in references.values():
-        print(f"   undisturbed, {together} at a time: {each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})", flush=True)
+    seconds = {prepare: trial.undisturbed(target, base, prepare)[0] for prepare in prepared}
+    references = {prepare: trial.reference(target, base, prepare, together) for prepare in prepared}
+    for reference in references.values():
+        print(
+            f"   undisturbed, {together} at a time: {reference.ratio:.3f} ({reference.low:.3f} to {reference.high:.3f})",
+            flush=True,
+        )
     with ThreadPoolExecutor(together) as pool:
         runs = [
             pool.submit(
@@ -91,7 +94,7 @@ def trials(
 
 def share_that_contains(outcomes: Sequence[trial.Outcome]) -> float:
     """Of the intervals after a fault, those that contain the undisturbed ratio."""
-    compared = [each.contains for each in outcomes if each.struck and each.contains is not None]
+    compared = [outcome.contains for outcome in outcomes if outcome.struck and outcome.contains is not None]
     return sum(compared) / len(compared) if compared else 1.0
 
 
@@ -100,20 +103,20 @@ def table(outcomes: Sequence[trial.Outcome]) -> str:
     lines = [
         f"{'fault':<42} {'struck':>9} {'record':>8} {'left':>5} {'clean':>6} {'damaged':>8} {'resumed':>8} {'contains':>9} {'apart':>6}  ended with"
     ]
-    for fault in dict.fromkeys(each.fault for each in outcomes):
-        own = [each for each in outcomes if each.fault == fault]
-        struck = [each for each in own if each.struck]
-        ends = Counter("hung" if each.status is None else str(each.status) for each in struck)
-        again = [each for each in struck if each.contains is not None]
+    for fault in dict.fromkeys(outcome.fault for outcome in outcomes):
+        of_fault = [outcome for outcome in outcomes if outcome.fault == fault]
+        struck = [outcome for outcome in of_fault if outcome.struck]
+        ends = Counter("hung" if outcome.status is None else str(outcome.status) for outcome in struck)
+        again = [outcome for outcome in struck if outcome.contains is not None]
         lines.append(
-            f"{fault:<42} {len(struck):>4}/{len(own):<4} {sum(e.record in ('intact', 'absent') for e in struck):>8} "
+            f"{fault:<42} {len(struck):>4}/{len(of_fault):<4} {sum(e.record in ('intact', 'absent') for e in struck):>8} "
             f"{sum(bool(e.left_before) for e in struck):>5} {sum(bool(e.left_after) for e in struck):>6} "
             f"{sum(e.number == 'damaged' for e in struck):>8} {len(again):>8} {sum(bool(e.contains) for e in again):>9} "
             f"{sum(e.apart for e in struck):>6}  "
             + ", ".join(f"{status} ×{count}" for status, count in ends.most_common())
         )
-    bad = sum(not each.good for each in outcomes)
-    struck = [each for each in outcomes if each.struck]
+    bad = sum(not outcome.good for outcome in outcomes)
+    struck = [outcome for outcome in outcomes if outcome.struck]
     lines.append(
         f"{len(outcomes)} trials, {len(struck)} of which struck; {bad} not as promised; the interval contains the undisturbed ratio "
         f"in {share_that_contains(outcomes):.1%} and is apart from the undisturbed one in {sum(e.apart for e in struck)}"

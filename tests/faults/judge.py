@@ -34,22 +34,22 @@ def record(directory: Path) -> Record:
     try:
         run_directory.read_facts(directory)
         run_directory.read_proofs(directory)
-        found: dict[tuple[int, int, str, int], int] = defaultdict(int)
-        for each in run_directory.read_slices(directory):
-            if each.position and each.phase == "capacity" and each.agent is not None and not each.error:
-                found[each.cell, each.session, each.phase, each.block] += 1
+        counted: dict[tuple[int, int, str, int], int] = defaultdict(int)
+        for slice_ in run_directory.read_slices(directory):
+            if slice_.position and slice_.phase == "capacity" and slice_.agent is not None and not slice_.error:
+                counted[slice_.cell, slice_.session, slice_.phase, slice_.block] += 1
     except (CiphercostError, OSError, ValueError) as error:
         return Record(f"damaged: {error}", 0)
-    return Record("intact", sum(count == 4 for count in found.values()))
+    return Record("intact", sum(count == 4 for count in counted.values()))
 
 
 def cell(directory: Path) -> Cell | None:
     """The run's only cell, re-estimated from its slices; None if there is nothing to estimate."""
     try:
-        (found,) = conclude.result_of(directory).cells
+        (estimated,) = conclude.result_of(directory).cells
     except CiphercostError:
         return None
-    return found
+    return estimated
 
 
 def left(world: World, run_id: str) -> list[str]:
@@ -62,16 +62,16 @@ def left(world: World, run_id: str) -> list[str]:
 def _left(world: World, run_id: str) -> list[str]:
     if not run_id:
         return []
-    also = [each for look in world.also_left for each in look()]
+    also = [item for look in world.also_left for item in look()]
     base = Path(world.environment.get("CIPHERCOST_SCRATCH", "") or run_ownership.scratch_base())
-    found = also + [f"process {pid}" for pid in processes.marked(run_id)]
-    found += [str(base / run_id)] if (base / run_id).exists() else []
-    found += resting.left_of(run_id)
+    remains = also + [f"process {pid}" for pid in processes.marked(run_id)]
+    remains += [str(base / run_id)] if (base / run_id).exists() else []
+    remains += resting.left_of(run_id)
     groups = (
         path
         for parent in run_ownership.cgroup_parents()
         for path in parent.glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*")
     )
-    found += [str(path) for path in groups]
-    found += [str(path) for path in namespaces.NAMESPACES.glob(f"*{run_id}*")]
-    return found
+    remains += [str(path) for path in groups]
+    remains += [str(path) for path in namespaces.NAMESPACES.glob(f"*{run_id}*")]
+    return remains

@@ -66,10 +66,10 @@ class Proxy(Listener):
     def half_open(self) -> bool:
         """End the server's side only: the client hears nothing of it. `reset` later ends the rest."""
         pairs = list(self._pairs)
-        for each in pairs:
-            each.may_close.clear()
+        for pair in pairs:
+            pair.may_close.clear()
             with contextlib.suppress(OSError):
-                end(each.server, reset=True)
+                end(pair.server, reset=True)
         return bool(pairs)
 
     def silence(self) -> bool:
@@ -84,9 +84,9 @@ class Proxy(Listener):
 
     def _end(self, *, reset: bool) -> bool:
         pairs = list(self._pairs)
-        for each in pairs:
-            for side in (each.server, each.client):
+        for pair in pairs:
+            for side in (pair.server, pair.client):
                 with contextlib.suppress(OSError):
                     end(side, reset=reset)
-            each.may_close.set()
+            pair.may_close.set()
         return bool(pairs)

@@ -89,8 +89,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def apart(self) -> bool:
         """Whether its interval and the undisturbed one have no value in common: another server pair, or a wrong number."""
-        found, undisturbed = self.found, self.undisturbed
-        return found is not None and (found.low > undisturbed.high or undisturbed.low > found.high)
+        interval, undisturbed = self.found, self.undisturbed
+        return interval is not None and (interval.low > undisturbed.high or undisturbed.low > interval.high)
 
 
 def reference(target: str, base: Path, prepare: Callable[[World], None], together: int) -> Interval:
@@ -112,14 +112,14 @@ def undisturbed(target: str, base: Path, prepare: Callable[[World], None], load:
         going = Going(world)
         going.process.wait(LONGEST)
         took = time.monotonic() - began
-        found = judge.cell(world.run)
+        cell = judge.cell(world.run)
         assert going.process.returncode == 0, going.text()
-        assert found is not None
-        return took, interval(found)
+        assert cell is not None
+        return took, interval(cell)
 
 
-def interval(found: Cell) -> Interval:
-    estimate = found.overhead["throughput"]
+def interval(cell: Cell) -> Interval:
+    estimate = cell.overhead["throughput"]
     return Interval(estimate.ratio, estimate.low, estimate.high)
 
 
@@ -151,8 +151,8 @@ def attempt(target: str, fault: Fault, seed: int, seconds: float, undisturbed: I
             world.ciphercost("clean", *more)
         left_after = judge.left(world, run_id) if left_before else []
         kept = judge.record(world.run)
-        found = judge.cell(world.run) if kept.state == "intact" else None
-        how, again = resumed(world, kept, found)
+        cell = judge.cell(world.run) if kept.state == "intact" else None
+        how, again = resumed(world, kept, cell)
         lines = [line for line in text.splitlines() if line.strip()]
         return Outcome(
             target=target,
@@ -166,7 +166,7 @@ def attempt(target: str, fault: Fault, seed: int, seconds: float, undisturbed: I
             record=kept.state,
             left_before=left_before,
             left_after=left_after,
-            number=number(found, kept),
+            number=number(cell, kept),
             resumed=how,
             found=again,
             undisturbed=undisturbed,
@@ -174,11 +174,11 @@ def attempt(target: str, fault: Fault, seed: int, seconds: float, undisturbed: I
         )
 
 
-def number(found: Cell | None, kept: judge.Record) -> str:
+def number(cell: Cell | None, kept: judge.Record) -> str:
     """Whether the record gives a number, and whether each of its blocks is whole."""
-    if found is None or not found.overhead:
+    if cell is None or not cell.overhead:
         return "none"
-    return "whole" if found.blocks <= kept.whole_blocks else "damaged"
+    return "whole" if cell.blocks <= kept.whole_blocks else "damaged"
 
 
 def resumed(world: World, kept: judge.Record, before: Cell | None) -> tuple[str, Interval | None]:
@@ -191,10 +191,10 @@ def resumed(world: World, kept: judge.Record, before: Cell | None) -> tuple[str,
             return "failed", None
         if done.returncode not in (0, 1):
             return "refused", None
-    found = judge.cell(world.run)
-    if found is None or "throughput" not in found.overhead or found.status != "ok":
+    cell = judge.cell(world.run)
+    if cell is None or "throughput" not in cell.overhead or cell.status != "ok":
         return "failed", None
-    return "done", interval(found)
+    return "done", interval(cell)
 
 
 @contextlib.contextmanager

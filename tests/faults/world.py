@@ -64,8 +64,8 @@ class World:
         self.environment["CIPHERCOST_SCRATCH"] = str(place)
 
     def argv(self) -> list[str]:
-        own = ["run", self.target, "--quick", "--time", self.load, "--no-latency", "--no-progress", "--seed", "7"]
-        return [*self.before, str(CLI), *own, *ONE_CELL.get(self.engine, ()), "-o", str(self.run), *self.more]
+        options = ["run", self.target, "--quick", "--time", self.load, "--no-latency", "--no-progress", "--seed", "7"]
+        return [*self.before, str(CLI), *options, *ONE_CELL.get(self.engine, ()), "-o", str(self.run), *self.more]
 
     def ciphercost(self, *argv: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -78,13 +78,13 @@ class Going:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.said = (world.directory / "said").open("w+")
-        world.stack.callback(self.said.close)
+        self.output = (world.directory / "said").open("w+")
+        world.stack.callback(self.output.close)
         self.process = subprocess.Popen(
             world.argv(),
             env=world.environment,
             cwd=world.directory,
-            stdout=self.said,
+            stdout=self.output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             # A background job of a shell ignores SIGINT and SIGHUP, and its children would inherit that.
@@ -98,7 +98,7 @@ class Going:
         self.process.wait()
 
     def text(self) -> str:
-        self.said.flush()
+        self.output.flush()
         return (self.world.directory / "said").read_text(errors="replace")
 
     def run_id(self) -> str:
@@ -114,8 +114,8 @@ class Going:
             return "ended"
         phase = "before the load"
         with contextlib.suppress(Exception):
-            for each in run_directory.read_slices(run):
-                phase = each.phase
+            for slice_ in run_directory.read_slices(run):
+                phase = slice_.phase
         return phase
 
     # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,8 +182,8 @@ def send(pids: list[int], number: signal.Signals) -> bool:
 
 
 def _default_signals() -> None:
-    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(each, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _command(pid: int) -> bytes:
@@ -208,5 +208,5 @@ def each_kind(package: str) -> Iterator[Fault]:
     import importlib
     import pkgutil
 
-    for module in sorted(pkgutil.iter_modules([str(Path(__file__).parent / "kinds")]), key=lambda each: each.name):
+    for module in sorted(pkgutil.iter_modules([str(Path(__file__).parent / "kinds")]), key=lambda entry: entry.name):
         yield from importlib.import_module(f"{package}.kinds.{module.name}").FAULTS

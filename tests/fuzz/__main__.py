@@ -24,7 +24,7 @@ from fuzz import agent
 HERE = Path(__file__).parent
 CORPUS, FOUND = HERE / "corpus", HERE / "found"
 KEPT = HERE.parents[1] / "benchmarks" / "fuzz.json"
-OURS = sorted(each.name for each in pkgutil.iter_modules([str(HERE / "targets")]))
+OURS = sorted(module.name for module in pkgutil.iter_modules([str(HERE / "targets")]))
 """Targets in Python."""
 TARGETS = [*OURS, *agent.TARGETS]
 LONGEST_S, MOST_MB = 10, 256
@@ -73,12 +73,12 @@ def main(argv: Sequence[str]) -> int:
         agent.build()
     outcomes = []
     with ThreadPoolExecutor(asked.jobs) as pool:
-        for each in pool.map(lambda name: fuzz(name, asked.seconds, keep=not asked.keep_nothing), targets):
-            outcomes.append(each)
+        for outcome in pool.map(lambda name: fuzz(name, asked.seconds, keep=not asked.keep_nothing), targets):
+            outcomes.append(outcome)
             if not asked.keep_nothing:
-                keep(each)
+                keep(outcome)
     print(table(outcomes))
-    return 1 if any(each.finding for each in outcomes) else 0
+    return 1 if any(outcome.finding for outcome in outcomes) else 0
 
 
 def keep(outcome: Outcome) -> None:
@@ -93,9 +93,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
         f"{'target':<12} {'minutes':>7} {'executions':>12} {'edges':>6} {'corpus':>7} {'KB':>5} {'peak MB':>8}  finding"
     )
     rows = [
-        f"{each.target:<12} {each.minutes:>7.1f} {each.executions:>12,} {each.coverage:>6,} {each.inputs:>7} "
-        f"{each.kept_bytes / 1000:>5.0f} {each.peak_mb:>8}  {each.finding or 'none'}"
-        for each in outcomes
+        f"{outcome.target:<12} {outcome.minutes:>7.1f} {outcome.executions:>12,} {outcome.coverage:>6,} {outcome.inputs:>7} "
+        f"{outcome.kept_bytes / 1000:>5.0f} {outcome.peak_mb:>8}  {outcome.finding or 'none'}"
+        for outcome in outcomes
     ]
     return "\n".join([head, *rows])
 
@@ -106,8 +106,8 @@ def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
     kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ciphercost-fuzz-", dir="/dev/shm") as place:
         work, fresh, small = (Path(place) / name for name in ("work", "fresh", "small"))
-        for each in (work, fresh, small):
-            each.mkdir()
+        for folder in (work, fresh, small):
+            folder.mkdir()
         begin = [str(fresh), str(kept)]
         command, environment = [sys.executable, "-m", "fuzz.one", target, str(work)], dict(os.environ)
         if target in agent.TARGETS:
@@ -120,45 +120,45 @@ def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
             f"-rss_limit_mb={MOST_MB + LIBRARIES_MB}",
             f"-artifact_prefix={FOUND}/{target}-",
         ]
-        began, said, executions, peak_mb, status = time.monotonic(), "", 0, 0, 0
+        began, output, executions, peak_mb, status = time.monotonic(), "", 0, 0, 0
         while not status and (left := math.ceil(seconds - (time.monotonic() - began))) > 0:
             asked = [f"-max_total_time={left}", f"-runs={ROUND}", f"-max_len={BYTES}", "-print_final_stats=1", *limits]
             done = subprocess.run(
                 [*command, *asked, *begin], capture_output=True, text=True, errors="replace", env=environment
             )
-            said, status = done.stdout + done.stderr, done.returncode
-            executions += _count(said, "number_of_executed_units")
-            peak_mb = max(peak_mb, _count(said, "peak_rss_mb"))
+            output, status = done.stdout + done.stderr, done.returncode
+            executions += _count(output, "number_of_executed_units")
+            peak_mb = max(peak_mb, _count(output, "peak_rss_mb"))
         took = time.monotonic() - began
-        (FOUND / f"{target}.log").write_text(said)
+        (FOUND / f"{target}.log").write_text(output)
         if keep and not status:
             merge = [*command, "-merge=1", "-use_counters=0", str(small), *begin]
             subprocess.run(merge, capture_output=True, env=environment, check=True)
             assert any(small.iterdir()), f"{target}: no input was kept"
-            for each in kept.iterdir():
-                each.unlink()
-            for each in small.iterdir():
-                (kept / each.name).write_bytes(each.read_bytes())
-        edges = re.findall(r" cov: (\d+)", said)
-        sizes = [each.stat().st_size for each in kept.iterdir()]
+            for path in kept.iterdir():
+                path.unlink()
+            for path in small.iterdir():
+                (kept / path.name).write_bytes(path.read_bytes())
+        edges = re.findall(r" cov: (\d+)", output)
+        sizes = [path.stat().st_size for path in kept.iterdir()]
         return Outcome(
             target, round(took / 60, 2), executions, int(edges[-1]) if edges else 0,
-            len(sizes), sum(sizes), peak_mb, _finding(said) if status else "",
+            len(sizes), sum(sizes), peak_mb, _finding(output) if status else "",
         )  # fmt: skip
 
 
-def _count(said: str, name: str) -> int:
+def _count(output: str, name: str) -> int:
     """One of libFuzzer's final statistics; 0 if it ended without them."""
-    found = re.search(rf"stat::{name}:\s+(\d+)", said)
-    return int(found[1]) if found else 0
+    match = re.search(rf"stat::{name}:\s+(\d+)", output)
+    return int(match[1]) if match else 0
 
 
-def _finding(said: str) -> str:
+def _finding(output: str) -> str:
     """Why the fuzzer stopped, in one line."""
     for mark in (r"=== Uncaught Python exception: ===\n(.*)", r"panicked at (.*\n.*)", r"ERROR: (libFuzzer: .*)"):
-        if found := re.search(mark, said):
-            return found[1].replace("\n", " ")
-    return (said.strip().splitlines() or ["it ended without a word"])[-1]
+        if match := re.search(mark, output):
+            return match[1].replace("\n", " ")
+    return (output.strip().splitlines() or ["it ended without a word"])[-1]
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ COVERAGE = (
 
 def build() -> Path:
     """Compile the agent with libFuzzer in place of `main`, unless that is done. Raises CalledProcessError."""
-    said = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     # Given a target, cargo instruments no build script.
-    target = said.partition("host: ")[2].split()[0]
+    target = version.partition("host: ")[2].split()[0]
     environment = {**os.environ, **_openssl(), "RUSTFLAGS": " ".join(["--cfg fuzzing", *COVERAGE])}
     command = [
         "cargo",
@@ -49,12 +49,12 @@ def build() -> Path:
 
 def _openssl() -> dict[str, str]:
     """The OpenSSL that the agent's build has compiled, as `openssl-sys` takes one; empty: it compiles its own."""
-    made = sorted((CRATE / "target" / "release" / "build").glob("openssl-sys-*/out/openssl-build/install"))
-    if not made:
+    builds = sorted((CRATE / "target" / "release" / "build").glob("openssl-sys-*/out/openssl-build/install"))
+    if not builds:
         return {}
     kept = BUILT / "openssl"
     if not kept.is_dir():
         # A copy, whose path does not change when the agent is built anew.
         kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(made[-1], kept)
+        shutil.copytree(builds[-1], kept)
     return {"OPENSSL_NO_VENDOR": "1", "OPENSSL_STATIC": "1", "OPENSSL_DIR": str(kept)}

@@ -59,12 +59,12 @@ class Recorder(Listener):
         with socket.create_connection(("127.0.0.1", self._server)) as server:
             forward(connection, server, lambda source, data: self._note(data if source is server else b""))
 
-    def _note(self, said: bytes) -> None:
+    def _note(self, data: bytes) -> None:
         """What the server said; nothing: the agent has said something."""
-        if said and self._asked and self.flights[-1]:
+        if data and self._asked and self.flights[-1]:
             self.flights.append(b"")
-        self.flights[-1] += said
-        self._asked = not said
+        self.flights[-1] += data
+        self._asked = not data
 
 
 @contextmanager
@@ -92,9 +92,9 @@ def record(target: str, name: str) -> bytes:
             fields |= server.other_ports.get("http2-in-clear", {})
         with Recorder(fields.port) as recorder:
             for request in requests[1:]:  # `hello` has been said
-                own = {key: value for key, value in request.items() if key in ("type", "arm", "setup", "http")}
+                kept = {key: value for key, value in request.items() if key in ("type", "arm", "setup", "http")}
                 reached = raw(request.get("arm", ""), fields | {"port": recorder.port})
-                asked = reached | own if request["type"] == "connect" else request
+                asked = reached | kept if request["type"] == "connect" else request
                 if (answer := answered(agent, asked))["type"] == "error":
                     print(f"{target} {name}: {request['type']}: {answer['text']}")
         return HEAD + NEXT.join(without_scram(recorder.flights) if target == "postgres" else recorder.flights)

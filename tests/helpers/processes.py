@@ -34,9 +34,13 @@ def marked(run_id: str) -> list[int]:
 
 
 def opened(pid: int) -> dict[str, int]:
-    """Flags of a process's open files, such as `O_DIRECT`, by target. Omits files that are closed meanwhile."""
+    """Flags of a process's open files, such as `O_DIRECT`, by target. Omits files that are closed meanwhile; none if it has ended."""
     found: dict[str, int] = {}
-    for path in Path(f"/proc/{pid}/fd").iterdir():
+    try:
+        paths = list(Path(f"/proc/{pid}/fd").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        paths = []  # a background process of the server's that has ended
+    for path in paths:
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{pid}/fdinfo/{path.name}").read_text()
             found[str(path.readlink())] = int(text.split("flags:")[1].split()[0], 8)

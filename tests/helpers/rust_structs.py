@@ -2,6 +2,7 @@
 
 The rule: in `agents/rust/src/message/` a message is a `pub struct`, or a variant of `enum Answer`, whose every line is a field, a
 comment, an attribute or blank. Any other line is an error, so that nothing can be overlooked. `#[serde(skip)]`: not on the wire;
+`#[serde(rename = …)]`: its name there;
 `#[serde(default…)]` or `Option`: may be left out.
 """
 
@@ -13,7 +14,9 @@ from pathlib import Path
 import msgspec
 
 SOURCES = Path(__file__).parents[2] / "agents" / "rust" / "src"
-MESSAGES = "\n".join(path.read_text() for path in sorted((SOURCES / "message").glob("*.rs")))
+WORDS = SOURCES / "query_mode.rs"
+"""Where an enum is whose words travel in a message, besides the messages' own."""
+MESSAGES = "\n".join(path.read_text() for path in [*sorted((SOURCES / "message").glob("*.rs")), WORDS])
 WIRE = {
     "String": "str", "&'static str": "str", "Secret": "str", "bool": "bool", "f64": "float",
     **dict.fromkeys(("u8", "u16", "u64", "i64", "usize"), "int"),
@@ -56,7 +59,7 @@ def variants(enum: str) -> dict[str, list[str]]:
 def words(enum: str) -> str:
     """The words of an enum on the wire."""
     attributes, body = (
-        _block(rf"^((?:#\[.*\]\n)+)pub enum {enum} \{{\n(.*?)\n\}}", 1),
+        _block(rf"^((?:#\[[^\n]*\]\n)+)pub enum {enum} \{{\n(.*?)\n\}}", 1),
         _block(rf"^pub enum {enum} \{{\n(.*?)\n\}}"),
     )
     kebab, renamed, found = 'rename_all = "kebab-case"' in attributes, "", []
@@ -82,8 +85,12 @@ def _block(pattern: str, group: int = 1) -> str:
 def _fields(body: str) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     skip = default = False
+    renamed = ""
     for line in filter(None, map(str.strip, body.splitlines())):
         if line.startswith("///"):
+            continue
+        if match := re.fullmatch(r'#\[serde\(rename = "(\w+)"\)\]', line):
+            renamed = match[1]
             continue
         if line.startswith("#["):
             skip |= line == "#[serde(skip)]"
@@ -96,6 +103,7 @@ def _fields(body: str) -> dict[str, Field]:
         inner = re.fullmatch(r"Option<(.*)>", kind)
         kind = inner[1] if inner else kind
         if not skip:
-            fields[name] = Field(WIRE.get(kind) or words(kind), bool(inner) or default)
+            fields[renamed or name] = Field(WIRE.get(kind) or words(kind), bool(inner) or default)
         skip = default = False
+        renamed = ""
     return fields

@@ -1,4 +1,4 @@
-"""Runs of the command that assert what is proven, printed and recorded, not how precise it is: a second of load in slices of 0.05 s.
+"""Runs of the command that assert what is proven, printed and recorded, not how precise it is: 0.6 s of load in slices of 0.05 s.
 
 No flag is that short, but a spec is. So the options become a spec first, by the command's own `--print-spec`.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import warm
 
-TIME = "time = 1.0\nslice_seconds = 0.05"
+TIME = "time = 0.6\nslice_seconds = 0.05"
 BESIDE = {"-o": 1, "--output": 1, "--json": 1, "--price": 1, "--no-progress": 0}
 """Options that a spec does not have, with their numbers of values."""
 
@@ -21,7 +21,7 @@ BESIDE = {"-o": 1, "--output": 1, "--json": 1, "--price": 1, "--no-progress": 0}
 def run(
     argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 250
 ) -> subprocess.CompletedProcess[str]:
-    """`ciphercost run … --quick --time …`, in a second. The spec lies in `cwd`, since its paths are relative to that."""
+    """`ciphercost run … --quick --time …`, in 0.6 s of load. The spec lies in `cwd`, since its paths are relative to that."""
     spec, printed = spec_of(argv, cwd=cwd, env=env, timeout=timeout)
     return warm.run(spec, cwd=cwd, env=env, timeout=timeout) if spec else printed
 

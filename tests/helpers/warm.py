@@ -31,12 +31,14 @@ import warm_wheel
 
 BINARY = Path(sys.executable).parent / "ciphercost"
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
-"""Prefixes of variables that an interpreter reads at its start. A command with other values for them gets a new interpreter."""
+"""Prefixes of variables that an interpreter reads at its start. A command with other values for them gets a new interpreter; one without
+them runs in a fork, since none of them changes what a command does.
+"""
 
 SHORT = ".short.toml"
 """The spec of a run of `short.run`."""
-WARM_UP_SLICE = 0.004
-"""Seconds of a slice of its warm-up."""
+WARM_UP_SLICE, BLOCKS = 0.004, 3
+"""Seconds of a slice of its warm-up, and how many blocks it has at least."""
 
 
 class Warm:
@@ -50,8 +52,13 @@ class Warm:
             )
         self.socket = ours
         self.lock = threading.Lock()
-        self.at_start = _at_start(os.environ)
+        self.at_start = dict(os.environ)
         atexit.register(self.close)
+
+    def could_be(self, environment: Mapping[str, str]) -> bool:
+        """Whether a fork is what a new interpreter with this environment would be."""
+        read = {name for name in environment if name.startswith(READ_AT_START)}
+        return all(self.at_start.get(name) == environment[name] for name in read)
 
     def close(self) -> None:
         """Close its socket, which ends it."""
@@ -127,7 +134,7 @@ def _once(
 ) -> subprocess.CompletedProcess[str]:
     if not _warm:
         _warm.append(Warm())
-    if _at_start(environment) != _warm[0].at_start:
+    if not _warm[0].could_be(environment):
         return subprocess.run(
             [BINARY, *words], cwd=directory, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
             stdin=subprocess.DEVNULL,
@@ -148,10 +155,6 @@ def _cpu_of(process: subprocess.Popen[bytes]) -> float:
         return 0.0
     numbers = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
 
 
 def _serve(number: int) -> None:
@@ -185,11 +188,15 @@ def _serve(number: int) -> None:
         asking.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _warm_up_shortly() -> None:
-    """Half of a short run would be its warm-up, whose 80 slices last 10 ms each at least. A level that is not steady still makes it longer."""
+def _be_short() -> None:
+    """Half of a short run would be its warm-up, whose 80 slices last 10 ms each at least. A level that is not steady still makes it longer.
+    Three blocks are the fewest from which an interval follows.
+    """
     from ciphercost.measure import session
+    from ciphercost.plan import schedule
 
     session.LEAST_WARM_UP = WARM_UP_SLICE
+    schedule.LEAST_BLOCKS_QUICK = BLOCKS
 
 
 if __name__ == "__main__":
@@ -201,7 +208,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["prove"]:
         quick_java.use()
     if SHORT in sys.argv:
-        _warm_up_shortly()
+        _be_short()
     from ciphercost.commands import main
 
     forked.leave(main)

@@ -42,6 +42,7 @@ INPUTS = (
     "src",
     "agents/java/src",
     "agents/java/pom.xml",
+    "agents/python",
     "pyproject.toml",
     "README.md",
     "release/hatch_build.py",

@@ -72,35 +72,35 @@ internal     : no
 
 
 def test_names_the_available_driver_with_the_highest_priority() -> None:
-    found = aes.kernel("xts(aes)", WITH)
-    assert (found.driver, found.priority) == ("xts-aes-vaes-avx512", 800)
-    assert found.accelerated
-    assert found.in_use
-    assert "with AES instructions" in found.words()
-    assert found.warning() == ""
+    cipher = aes.kernel("xts(aes)", WITH)
+    assert (cipher.driver, cipher.priority) == ("xts-aes-vaes-avx512", 800)
+    assert cipher.accelerated
+    assert cipher.in_use
+    assert "with AES instructions" in cipher.words()
+    assert cipher.warning() == ""
 
 
 def test_warns_if_the_kernel_does_aes_in_software() -> None:
-    found = aes.kernel("xts(aes)", WITHOUT)
-    assert found.driver == "xts(ecb(aes-fixed-time))"
-    assert found.accelerated is False
-    assert "no AES instructions" in found.words()
-    assert "isn't that of a usual machine" in found.warning()
+    cipher = aes.kernel("xts(aes)", WITHOUT)
+    assert cipher.driver == "xts(ecb(aes-fixed-time))"
+    assert cipher.accelerated is False
+    assert "no AES instructions" in cipher.words()
+    assert "isn't that of a usual machine" in cipher.warning()
 
 
 def test_an_unused_mode_is_described_by_its_block_cipher() -> None:
-    found = aes.kernel("gcm(aes)", WITHOUT)
-    assert not found.in_use
-    assert found.driver == "aes-fixed-time"
-    assert "not used yet" in found.words()
-    assert found.warning()
+    cipher = aes.kernel("gcm(aes)", WITHOUT)
+    assert not cipher.in_use
+    assert cipher.driver == "aes-fixed-time"
+    assert "not used yet" in cipher.words()
+    assert cipher.warning()
 
 
 def test_a_list_without_aes_gives_no_driver() -> None:
-    found = aes.kernel("xts(aes)", "")
-    assert found.accelerated is None
-    assert "doesn't list" in found.words()
-    assert found.warning() == ""
+    cipher = aes.kernel("xts(aes)", "")
+    assert cipher.accelerated is None
+    assert "doesn't list" in cipher.words()
+    assert cipher.warning() == ""
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_hidden_features_are_named_with_a_warning() -> None:
     assert bare.words() == "AES and VAES instructions"
     assert bare.warning() == ""
     masked = aes.openssl_capabilities({"OPENSSL_ia32cap": conditions.X86_MASK}, flags, "x86_64")
-    assert masked.words().startswith("no AES instructions (AES and VAES hidden by ")
+    assert masked.words().startswith("no AES instructions (AES and VAES ")
     assert "the environment hides" in masked.warning()
     assert "this CPU has none" in aes.openssl_capabilities({}, {"sse2"}, "x86_64").warning()
     arm = aes.openssl_capabilities({"OPENSSL_armcap": "0x59"}, {"aes", "pmull", "asimd"}, "aarch64")
@@ -166,16 +166,16 @@ def test_openssl_itself_agrees(env: dict[str, str], require: Require) -> None:
         ["openssl", "info", "-cpusettings"], env={**os.environ, **env}, capture_output=True, text=True, check=False
     )
     require(done.returncode == 0 and "=" in done.stdout, "no openssl that knows `info -cpusettings`")
-    said = [int(word, 16) for word in done.stdout.split("=")[1].split()[0].split(":")]
+    printed = [int(word, 16) for word in done.stdout.split("=")[1].split()[0].split(":")]
     able = aes.openssl_capabilities({**os.environ, **env})
     for name in ("aes", "vaes"):
         word, bit = aes.X86_BITS[name]
-        assert bool(said[word] >> bit & 1) == (name in able.used)
+        assert bool(printed[word] >> bit & 1) == (name in able.used)
 
 
 def test_only_openssl_is_assumed_to_obey_the_mask() -> None:
     assert aes.by_library("LibTomCrypt 1.18.2") == {"implementation": "LibTomCrypt 1.18.2"}
     assert aes.by_library("") == {}
-    found = aes.by_library("OpenSSL 3.5.7 9 Jun 2026", {"OPENSSL_ia32cap": "0x0:0x0"})
-    assert found["implementation"].startswith("OpenSSL 3.5.7 9 Jun 2026, no AES instructions")
-    assert found["warning"]
+    facts = aes.by_library("OpenSSL 3.5.7 9 Jun 2026", {"OPENSSL_ia32cap": "0x0:0x0"})
+    assert facts["implementation"].startswith("OpenSSL 3.5.7 9 Jun 2026, no AES instructions")
+    assert facts["warning"]

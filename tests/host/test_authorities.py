@@ -29,9 +29,9 @@ DAY = datetime.timedelta(days=1)
 
 def authority(*, expired: bool = False) -> x509.Certificate:
     end = datetime.datetime.now(datetime.UTC) + (-DAY if expired else 1000 * DAY)
-    made = x509.CertificateBuilder().subject_name(NAME).issuer_name(NAME).public_key(KEY.public_key())
-    made = made.serial_number(1).not_valid_before(end - 2000 * DAY).not_valid_after(end)
-    return made.sign(KEY, hashes.SHA256())
+    builder = x509.CertificateBuilder().subject_name(NAME).issuer_name(NAME).public_key(KEY.public_key())
+    builder = builder.serial_number(1).not_valid_before(end - 2000 * DAY).not_valid_after(end)
+    return builder.sign(KEY, hashes.SHA256())
 
 
 CA = authority()
@@ -58,12 +58,12 @@ def test_pem_and_der_and_hashed_directories_hold_authorities(tmp_path: Path) -> 
     assert authorities.pem(tmp_path / "ca.pem") == PEM
     assert authorities.pem(tmp_path / "ca.der") == PEM
     assert authorities.pem(hashed) == PEM + LIST.public_bytes(Encoding.PEM)
-    made = tmp_path / "made"
-    assert authorities.file_for(tmp_path / "ca.pem", (), made) == tmp_path / "ca.pem"
-    assert not made.exists()
-    assert authorities.file_for(tmp_path / "ca.der", (), made).read_bytes() == PEM
+    directory = tmp_path / "made"
+    assert authorities.file_for(tmp_path / "ca.pem", (), directory) == tmp_path / "ca.pem"
+    assert not directory.exists()
+    assert authorities.file_for(tmp_path / "ca.der", (), directory).read_bytes() == PEM
     (tmp_path / "list.der").write_bytes(LIST.public_bytes(Encoding.DER))
-    both = authorities.file_for(tmp_path / "ca.pem", (str(tmp_path / "list.der"),), made).read_bytes()
+    both = authorities.file_for(tmp_path / "ca.pem", (str(tmp_path / "list.der"),), directory).read_bytes()
     assert both == PEM + LIST.public_bytes(Encoding.PEM)
 
 
@@ -83,7 +83,7 @@ def test_pem_and_der_and_hashed_directories_hold_authorities(tmp_path: Path) -> 
         (LIST.public_bytes(Encoding.PEM), "only a revocation list"),
         (pkcs7.serialize_certificates([CA], Encoding.PEM), "openssl pkcs7 -in"),
         (pkcs7.serialize_certificates([CA], Encoding.DER), "openssl pkcs7 -inform DER -in"),
-        (STORE, "this is a PKCS#12 file; convert it with: openssl pkcs12 -in"),
+        (STORE, "openssl pkcs12 -in"),
         (b"\xfe\xed\xfe\xed\0\0\0\x02", "this is a Java key store"),
         (PEM.replace(b"MI", b"AA", 1), "certificate 1 in it is damaged"),
         (authority(expired=True).public_bytes(Encoding.PEM), "the authority (CN=an authority) has expired, on "),
@@ -94,10 +94,10 @@ def test_any_other_file_is_named_for_what_it_is(content: bytes, words: str, tmp_
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
         authorities.pem(path)
-    said = str(caught.value)
-    assert said.startswith(f"--ca {path}: ")
-    assert words in said
-    assert "\n" not in said
+    message = str(caught.value)
+    assert message.startswith(f"--ca {path}: ")
+    assert words in message
+    assert "\n" not in message
 
 
 def test_a_directory_without_hashes_and_a_missing_file_are_refused(tmp_path: Path) -> None:

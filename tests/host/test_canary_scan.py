@@ -92,7 +92,7 @@ def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_pat
             file.flush()
         unlinked.unlink()
         stack.enter_context((tmp_path / "library").open())  # only read: not written by a server
-        found = dict(canary_scan.held_open([os.getpid()], [inside]))
-        mine = {name for name in found if name.startswith(str(tmp_path))}
+        files = dict(canary_scan.held_open([os.getpid()], [inside]))
+        mine = {name for name in files if name.startswith(str(tmp_path))}
         assert mine == {str(elsewhere), f"{unlinked} (deleted)"}
-        assert canary_scan.search(((name, found[name]) for name in mine), WORD).hits == dict.fromkeys(mine, 1)
+        assert canary_scan.search(((name, files[name]) for name in mine), WORD).hits == dict.fromkeys(mine, 1)

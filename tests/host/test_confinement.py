@@ -48,17 +48,17 @@ print("no new privileges", [line.split()[1] for line in open("/proc/self/status"
 
 @pytest.fixture
 def run_supervisor() -> Iterator[Supervisor]:
-    with Supervisor(run_directory.new_id()) as made:
-        yield made
-    assert made.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
+    assert run_supervisor.problems == []
 
 
-def attempts(made: Supervisor, places: tuple[Path, Path], writable: list[Path] | None) -> dict[str, str]:
+def attempts(run_supervisor: Supervisor, places: tuple[Path, Path], writable: list[Path] | None) -> dict[str, str]:
     """What a process could do: attempt -> "done" or the error."""
     with socket.create_server(("127.0.0.1", 0)) as listening, subprocess.Popen(["sleep", "1000"]) as other:
         port = listening.getsockname()[1]
         argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", TRY, *places, str(port), str(other.pid)]
-        process = made.spawn(argv, writable=writable)
+        process = run_supervisor.spawn(argv, writable=writable)
         assert process.wait(PATIENCE) == 0, process.output()
         other.kill()
     return dict(split(line) for line in process.output().splitlines())
@@ -76,8 +76,8 @@ def split(line: str) -> tuple[str, str]:
 def places(tmp_path: Path) -> tuple[Path, Path]:
     let_through(tmp_path)
     ours, foreign = tmp_path / "ours", tmp_path / "foreign"
-    for each in (ours, foreign):
-        each.mkdir()
+    for place in (ours, foreign):
+        place.mkdir()
     (foreign / "theirs").write_text("x")
     return ours, foreign
 
@@ -87,11 +87,11 @@ def test_a_confined_process_changes_nothing_outside_and_connects_to_nobody(
 ) -> None:
     version = confinement.abi()
     require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
-    found = attempts(run_supervisor, places, [places[0]])
+    outcomes = attempts(run_supervisor, places, [places[0]])
     can = {"write within", "make within", "write to the null device", "read outside", "listen", "signal within"}
-    assert {name for name, result in found.items() if result == "done"} == can
-    assert found.pop("no new privileges") == "1"
-    assert {found[name] for name in found.keys() - can} <= {
+    assert {name for name, result in outcomes.items() if result == "done"} == can
+    assert outcomes.pop("no new privileges") == "1"
+    assert {outcomes[name] for name in outcomes.keys() - can} <= {
         "Permission denied",
         "Operation not permitted",
         "Invalid cross-device link",
@@ -105,9 +105,9 @@ def test_a_process_that_may_write_everywhere_still_connects_to_nobody(
     """So are web servers confined, which open a file for each request."""
     version = confinement.abi()
     require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
-    found = attempts(run_supervisor, places, [Path(confinement.EVERYWHERE)])
-    assert found.pop("no new privileges") == "1"
-    assert {name for name, result in found.items() if result != "done"} == {"connect", "signal outside"}
+    outcomes = attempts(run_supervisor, places, [Path(confinement.EVERYWHERE)])
+    assert outcomes.pop("no new privileges") == "1"
+    assert {name for name, result in outcomes.items() if result != "done"} == {"connect", "signal outside"}
 
 
 def test_an_agent_connects_and_still_signals_nobody(places: tuple[Path, Path], require: Require) -> None:
@@ -115,17 +115,17 @@ def test_an_agent_connects_and_still_signals_nobody(places: tuple[Path, Path], r
     require(version >= confinement.COMPLETE, f"Landlock is version {version}; 6 is needed")
     rules = confinement.agents()
     with socket.create_server(("127.0.0.1", 0)) as listening, subprocess.Popen(["sleep", "1000"]) as other:
-        own = map(str, places)
-        argv = [sys.executable, "-I", "-S", "-c", TRY, *own, str(listening.getsockname()[1]), str(other.pid)]
+        paths = map(str, places)
+        argv = [sys.executable, "-I", "-S", "-c", TRY, *paths, str(listening.getsockname()[1]), str(other.pid)]
         done = subprocess.run(
             argv, preexec_fn=lambda: confinement.enforce(rules), pass_fds=[rules], capture_output=True, text=True
         )
         other.kill()
     os.close(rules)
     assert done.returncode == 0, done.stderr
-    found = dict(split(line) for line in done.stdout.splitlines())
-    assert found.pop("no new privileges") == "1"
-    assert {name for name, result in found.items() if result != "done"} == {"signal outside"}
+    outcomes = dict(split(line) for line in done.stdout.splitlines())
+    assert outcomes.pop("no new privileges") == "1"
+    assert {name for name, result in outcomes.items() if result != "done"} == {"signal outside"}
 
 
 def test_agents_are_confined() -> None:
@@ -135,17 +135,17 @@ def test_agents_are_confined() -> None:
 
 def test_without_confinement_all_of_it_works(run_supervisor: Supervisor, places: tuple[Path, Path]) -> None:
     """Otherwise the test above could not fail."""
-    found = attempts(run_supervisor, places, None)
-    assert found.pop("no new privileges") == "0"
+    outcomes = attempts(run_supervisor, places, None)
+    assert outcomes.pop("no new privileges") == "0"
     # The earlier attempts remove the file.
-    assert set(found.values()) == {"done"}
+    assert set(outcomes.values()) == {"done"}
 
 
 def test_doctor_says_what_servers_are_kept_from(monkeypatch: pytest.MonkeyPatch) -> None:
     for version, state in ((0, "warn"), (3, "warn"), (6, "ok"), (9, "ok")):
         monkeypatch.setattr(confinement, "abi", lambda version=version: version)
-        name, found, text = doctor._sandbox()
-        assert (name, found) == ("sandbox", state)
+        name, status, text = doctor._sandbox()
+        assert (name, status) == ("sandbox", state)
         assert "no new privileges" in text
         assert ("no Landlock" in text) == (version == 0)
         assert ("servers open no TCP connections" in text) == (version >= 4)

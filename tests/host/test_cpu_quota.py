@@ -35,12 +35,12 @@ def proc(tmp_path: Path) -> Path:
     written(root / "app.slice/db.service/cpu.max", "25000 50000\n")
     written(root / "app.slice/db.service/cpu.stat", V2_STAT.format(400))
     written(root / "app.slice/free.service/cpu.max", "max 100000\n")
-    made = tmp_path / "proc"
-    written(made / "self/mounts", f"proc /proc proc rw 0 0\ncgroup2 {root} cgroup2 rw,nosuid 0 0\n")
+    directory = tmp_path / "proc"
+    written(directory / "self/mounts", f"proc /proc proc rw 0 0\ncgroup2 {root} cgroup2 rw,nosuid 0 0\n")
     for pid, group in {"self": "/", "7": "/app.slice/db.service", "8": "/app.slice/free.service", "9": "/gone"}.items():
-        written(made / pid / "cgroup", f"0::{group}\n")
-    written(made / "10/cgroup", "0::/../outside\n")
-    return made
+        written(directory / pid / "cgroup", f"0::{group}\n")
+    written(directory / "10/cgroup", "0::/../outside\n")
+    return directory
 
 
 def test_the_quota_of_every_group_above_holds_too(proc: Path) -> None:
@@ -67,12 +67,12 @@ def test_a_container_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
     written(root / "cpu.cfs_quota_us", "200000\n")
     written(root / "cpu.cfs_period_us", "100000\n")
     written(root / "cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 77\n")
-    made = tmp_path / "proc"
-    written(made / "self/mounts", f"cgroup {root} cgroup rw,cpu,cpuacct 0 0\n")
+    directory = tmp_path / "proc"
+    written(directory / "self/mounts", f"cgroup {root} cgroup rw,cpu,cpuacct 0 0\n")
     for pid in ("self", "5"):
-        written(made / pid / "cgroup", "4:cpu,cpuacct:/docker/0a1b\n3:memory:/docker/0a1b\n")
-    assert tightest(5, made) == Quota(2.0, root)
-    with contextlib.closing(Throttling([5], made)) as held:
+        written(directory / pid / "cgroup", "4:cpu,cpuacct:/docker/0a1b\n3:memory:/docker/0a1b\n")
+    assert tightest(5, directory) == Quota(2.0, root)
+    with contextlib.closing(Throttling([5], directory)) as held:
         assert held.level_ns() == 77
 
 
@@ -89,8 +89,8 @@ BUSY = "import time\nwhile time.process_time() < 0.05: pass"
 
 @pytest.fixture
 def group(require: Require) -> Iterator[Path]:
-    with limited_cpu(0.05, require) as made:
-        yield made
+    with limited_cpu(0.05, require) as directory:
+        yield directory
 
 
 def test_a_real_group_holds_a_process_back(group: Path) -> None:
@@ -99,9 +99,9 @@ def test_a_real_group_holds_a_process_back(group: Path) -> None:
         assert process.stdin is not None
         while str(process.pid) not in (group / "cgroup.procs").read_text().split():
             assert process.poll() is None
-        found = tightest(process.pid)
-        assert found is not None
-        assert found == Quota(0.05, group)
+        quota = tightest(process.pid)
+        assert quota is not None
+        assert quota == Quota(0.05, group)
         with contextlib.closing(procfs.Sampler(process.pid)) as sampler:
             sampler.begin()
             print("go", file=process.stdin, flush=True)

@@ -86,7 +86,7 @@ def test_a_timeout_that_is_not_a_number_of_seconds_is_a_usage_error(
     monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, wrong)
-    with pytest.raises(UsageError, match=r"CIPHERCOST_TIMEOUT=.*: not a number of seconds from 0.1 to 600"):
+    with pytest.raises(UsageError, match=r"CIPHERCOST_TIMEOUT=.*seconds from 0\.1 to 600"):
         deadlines.login()
 
 
@@ -130,7 +130,7 @@ def test_a_login_that_drips_ends_at_its_deadline(agent: Agent, what: str) -> Non
     with RogueServer(talk) as server:
         error = refused(agent, "held", connection(driver, server.port) | fields)
     assert error.code == "timeout", error
-    assert str(error).startswith("the server did not finish the login within 0.5 s"), error
+    assert "login within 0.5 s" in str(error), error
     with pytest.raises(AgentError) as caught:
         agent.query("held", "SELECT 1")
     assert caught.value.code == "no-arm"
@@ -157,8 +157,8 @@ def test_slow_logins_go_on_side_by_side_so_that_all_meet_their_deadline(
 
 
 FLOODED: dict[str, tuple[str, Talk, str]] = {
-    "notices": ("postgres", rogue.flooding(rogue.NOTICE, after=1), "more than 1 MiB before the login completed"),
-    "parameters": ("postgres", rogue.flooding(rogue.PARAMETERS, after=1), "more than 1 MiB before the login completed"),
+    "notices": ("postgres", rogue.flooding(rogue.NOTICE, after=1), "more than 1 MiB before the login"),
+    "parameters": ("postgres", rogue.flooding(rogue.PARAMETERS, after=1), "more than 1 MiB before the login"),
     "an endless error": ("postgres", rogue.flooding(b"x", b"E\x3f\0\0\0SERROR\0M", after=1), "more than 1 MiB"),
     "a greeting of 16 MiB": ("mysql", rogue.flooding(b"x", b"\xff\xff\xff\0\x0a"), "does not speak MySQL's protocol"),
     "a login packet": ("mysql", rogue.mysql(rogue.flooding(b"x", b"\xff\xff\xff\x02\xfe")), "more than 1 MiB"),
@@ -231,7 +231,7 @@ def test_a_query_with_an_endless_answer_is_abandoned(agent: Agent, what: str) ->
         assert time.monotonic() - began < BOUND
     assert caught.value.code == code, caught.value
     if code == "timeout":
-        assert str(caught.value).startswith("the server did not finish its answer within 1 s"), caught.value
+        assert "answer within 1 s" in str(caught.value), caught.value
         with pytest.raises(AgentError) as caught:
             agent.disconnect("asked")
         assert caught.value.code == "no-arm"
@@ -281,10 +281,12 @@ def test_a_slice_ends_although_an_answer_never_does(
         agent.connect("load", connection("postgres", server.port) | SHAPES[shape])
         monkeypatch.setenv(deadlines.VARIABLE, "0.25")
         began = time.monotonic()
-        counted, said = outcome(agent)
+        counted, error = outcome(agent)
         # If each operation has its own connection, losing it may fail the operation and not the slice.
-        assert counted in ((0, None) if "each its own" in shape else (None,)), said
-        assert "within 1 s of the slice's end" in said or "nothing has come" in said or "connection lost" in said, said
+        assert counted in ((0, None) if "each its own" in shape else (None,)), error
+        assert "within 1 s of the slice's end" in error or "nothing has come" in error or "connection lost" in error, (
+            error
+        )
         assert time.monotonic() - began < BOUND
     assert ask(agent, {"type": "program", "name": "after"}) == {"type": "ok"}
 
@@ -331,7 +333,7 @@ def test_a_drivers_login_that_drips_ends_at_its_deadline(jdbc: Agent, require: R
     with RogueServer(talk) as server:
         error = refused(jdbc, "held", told(engine, server.port, require) | {"timeout": 2})
     assert error.code == "timeout", error
-    assert str(error).startswith("the server did not finish the login within 2 s"), error
+    assert "login within 2 s" in str(error), error
 
 
 @pytest.mark.parametrize("hold", ["drips", "floods"])
@@ -436,12 +438,12 @@ def test_the_command_ends_if_the_server_drips(tmp_path: Path, asked: str, what: 
             timeout=240,
         )
         took = time.monotonic() - began
-    said = " ".join((done.stdout + done.stderr).split())
-    print(f"{took:.1f} s, status {done.returncode}: {said}")
-    assert done.returncode == 1, said
-    assert "Traceback" not in said
-    assert any(word in said for word in WORDS), said
-    assert took < 2 * BOUND, said
+    output = " ".join((done.stdout + done.stderr).split())
+    print(f"{took:.1f} s, status {done.returncode}: {output}")
+    assert done.returncode == 1, output
+    assert "Traceback" not in output
+    assert any(word in output for word in WORDS), output
+    assert took < 2 * BOUND, output
 
 
 def test_a_server_that_blocks_one_witness_gets_no_further_queries(short: None) -> None:
@@ -450,5 +452,5 @@ def test_a_server_that_blocks_one_witness_gets_no_further_queries(short: None) -
     with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:
         pair = ServerPair({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
         proofs, _ = witnesses.prove(engines.get("postgresql"), mechanisms.get("tls"), pair, agent, 1)
-    assert [each.passed for each in proofs] == [True, False], proofs
+    assert [proof.passed for proof in proofs] == [True, False], proofs
     assert proofs[-1].code == "timeout"

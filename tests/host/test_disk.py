@@ -56,8 +56,8 @@ class Sys:
         """A device that consists of others."""
         place = self.block(path, number, queue__rotational="0", **files)
         (place / "slaves").mkdir()
-        for each in below:
-            (place / "slaves" / each.name).symlink_to(each)
+        for device in below:
+            (place / "slaves" / device.name).symlink_to(device)
         return place
 
 
@@ -102,8 +102,8 @@ def test_stacked_devices_are_followed_to_all_their_disks(tree: Sys) -> None:
     second = tree.disk(NVME, "nvme0n1", "259:0", "0", model="New")
     raid = tree.over("devices/virtual/block/md0", "9:0", part, second)
     tree.over("devices/virtual/block/dm-0", "253:0", raid, dm__uuid="CRYPT-LUKS2-0-x")
-    assert [each.name for each in disk.below("253:0", tree.root)] == ["nvme0n1", "sda"] or [
-        each.name for each in disk.below("253:0", tree.root)
+    assert [device.name for device in disk.below("253:0", tree.root)] == ["nvme0n1", "sda"] or [
+        device.name for device in disk.below("253:0", tree.root)
     ] == ["sda", "nvme0n1"]
 
 
@@ -146,10 +146,10 @@ def test_the_machines_record_and_its_reports_name_the_disk() -> None:
     assert (
         disk.words(dict.fromkeys(told, "unknown")) == "disk unknown: rotation unknown, model unknown, transport unknown"
     )
-    made = result()
-    made.machine.update(told)
-    assert "disk sda: rotational, model WDC WD5000" in terminal.footer(made)
-    assert "disk sda: rotational, model WDC WD5000" in md.footer(made)
+    run_result = result()
+    run_result.machine.update(told)
+    assert "disk sda: rotational, model WDC WD5000" in terminal.footer(run_result)
+    assert "disk sda: rotational, model WDC WD5000" in md.footer(run_result)
 
 
 def test_another_name_of_the_same_disk_is_the_same_machine() -> None:

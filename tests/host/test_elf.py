@@ -55,8 +55,8 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFact
     file = tmp_path_factory.getbasetemp() / "damaged"
     file.write_bytes(CONTENT[:at] + by + CONTENT[at + len(by) :])
     try:
-        found = elf.read(file)
+        binary = elf.read(file)
     except ValueError:
         return
-    assert found.machine
-    assert bytes.fromhex(found.build_id) is not None
+    assert binary.machine
+    assert bytes.fromhex(binary.build_id) is not None

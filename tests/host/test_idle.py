@@ -43,7 +43,7 @@ def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") ->
         core = cpu // threads * threads
         files = {
             "power/pm_qos_resume_latency_us": "0",
-            "topology/thread_siblings_list": "-".join(str(each) for each in sorted({core, core + threads - 1})),
+            "topology/thread_siblings_list": "-".join(str(sibling) for sibling in sorted({core, core + threads - 1})),
             "cpuidle/state0/name": state,
             "cpuidle/state0/usage": "7",
             "cpuidle/state1/name": "haltpoll idle",
@@ -65,8 +65,11 @@ def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def awake(cpus: Path) -> Iterator[idle.CpuIdlePolling]:
-    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.CpuIdlePolling(run_supervisor) as made:
-        yield made
+    with (
+        supervisor.Supervisor(run_directory.new_id()) as run_supervisor,
+        idle.CpuIdlePolling(run_supervisor) as polling,
+    ):
+        yield polling
 
 
 def values(count: int = 4) -> list[str]:
@@ -145,9 +148,9 @@ from pathlib import Path
 from ciphercost.host import supervisor
 from ciphercost.host import idle, idle_setting
 idle_setting.CPUS = Path(sys.argv[2])
-made = supervisor.Supervisor(sys.argv[1])
-idle.CpuIdlePolling(made).keep({0, 3})
-print(made.pid, flush=True)
+run_supervisor = supervisor.Supervisor(sys.argv[1])
+idle.CpuIdlePolling(run_supervisor).keep({0, 3})
+print(run_supervisor.pid, flush=True)
 sys.stdin.read()
 """
 
@@ -168,8 +171,8 @@ def test_settings_are_restored_after_sigkill(cpus: Path, both: bool) -> None:
             os.kill(supervisor_pid, signal.SIGKILL)
     if both:
         wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
-        left = [each for each in leftovers.leftovers() if each.run == run_id]
-        assert {each.what for each in left if each.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
+        left = [leftover for leftover in leftovers.leftovers() if leftover.run == run_id]
+        assert {leftover.what for leftover in left if leftover.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
         assert leftovers.remove(left) == []
     wait_for("the settings to be put back", lambda: values() == ["0", "0", "0", "0"])
 
@@ -243,7 +246,7 @@ def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
     facts = measured(tmp_path, "capacity")
     server, client = schedule.cores(7, 1, sorted(os.sched_getaffinity(0)), "capacity")
     assert facts.idle == "poll"
-    assert {frozenset(each) for each in calls} == {
+    assert {frozenset(call) for call in calls} == {
         frozenset(),
         frozenset({*server, *client}),
         frozenset(client),
@@ -264,8 +267,8 @@ def test_the_mode_is_a_condition_and_comparing_different_modes_is_reported(
         runs.append(comparison_types.Run(wish, result, intervals))
     assert conditions.worded(runs[0].result.cells[0].conditions) == ""
     assert conditions.worded(runs[1].result.cells[0].conditions) == "idle cores halt"
-    found = comparison.compare(runs)
-    assert [each.name for each in found.pairs[0].factors] == ["idle"]
+    compared = comparison.compare(runs)
+    assert [factor.name for factor in compared.pairs[0].factors] == ["idle"]
 
 
 def test_if_cores_cannot_be_kept_awake_the_cell_warns_and_idle_poll_is_refused(
@@ -276,7 +279,7 @@ def test_if_cores_cannot_be_kept_awake_the_cell_warns_and_idle_poll_is_refused(
     facts = measured(tmp_path, "capacity", latency=False)
     assert facts.idle == "halt"
     expected = len(os.sched_getaffinity(0)) > 1
-    assert any(each.code == "cores-halt" and "polls" in each.text for each in facts.warnings) == expected
+    assert any(warning.code == "cores-halt" and "polls" in warning.text for warning in facts.warnings) == expected
     with pytest.raises(UsageError, match="--idle poll"):
         measured(tmp_path / "second", "capacity", "poll")
 
@@ -302,7 +305,7 @@ def test_warns_if_somebody_else_prevents_halting(cpus: Path) -> None:
     idle_setting.setting(1).write_text("n/a")
     facts.idle = ""
     describe_idle(facts, ServerPair({0}, {1}))  # type: ignore[arg-type]
-    assert [each.code for each in facts.warnings] == ["cores-kept"]
+    assert [warning.code for warning in facts.warnings] == ["cores-kept"]
     assert cpus.exists()
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -20,6 +20,7 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NOTE = Note("ciphercost_x", "20261123-120000-ab12", "1:1:another-boot:1", "postgresql", "db.example", 5432, "me", "app")
 
 
+@example(entries=[("directory", "/a\x85b"), ("directory", "/\u2028")], cut=0)
 @given(
     entries=st.lists(st.tuples(st.sampled_from(["process", "mount", "directory"]), TEXT), max_size=5),
     cut=st.integers(0),
@@ -28,47 +29,47 @@ def test_entries_come_back_and_a_torn_line_announces_nothing(
     entries: list[tuple[journal.Kind, str]], cut: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / journal.FILE
-    made = [Entry(*each) for each in entries]
-    for each in made:
-        journal.add(path, each)
-    data = path.read_bytes() if made else b""
-    assert list(journal.read(data.decode())) == made
+    written = [Entry(*fields) for fields in entries]
+    for entry in written:
+        journal.add(path, entry)
+    data = path.read_bytes() if written else b""
+    assert list(journal.read(data.decode())) == written
     torn = data[: cut % (len(data) + 1)]
     whole = torn.count(b"\n")
     read = list(journal.read(torn.decode(errors="replace")))
-    assert read[:whole] == made[:whole]
-    assert read[whole:] in ([], made[whole : whole + 1])
+    assert read[:whole] == written[:whole]
+    assert read[whole:] in ([], written[whole : whole + 1])
 
 
 def test_whatever_a_run_starts_or_makes_is_in_its_journal_before_it_exists(own_scratch: Path, tmp_path: Path) -> None:
     run_id = run_directory.new_id()
     group = run_ownership.cgroup_for(run_id, "one")
-    with Supervisor(run_id) as made:
+    with Supervisor(run_id) as run_supervisor:
         elsewhere = tmp_path / f"ciphercost-{run_id}-ab12"
-        made.remove(elsewhere)
-        undone = made.undo(["true"], Entry("mount", "/somewhere"))
-        made.spawn(["sleep", "1000"], cgroups=group)
+        run_supervisor.remove(elsewhere)
+        undone = run_supervisor.undo(["true"], Entry("mount", "/somewhere"))
+        run_supervisor.spawn(["sleep", "1000"], cgroups=group)
         text = (own_scratch / run_id / journal.FILE).read_text()
         undone()
     assert list(journal.read(text)) == [
         Entry("directory", str(elsewhere), tmp_path.stat().st_ino),
         Entry("mount", "/somewhere"),
-        *(Entry("control group", str(each)) for each in group),
+        *(Entry("control group", str(directory)) for directory in group),
         Entry("process", "sleep"),
     ]
     assert list(own_scratch.iterdir()) == []
 
 
 def test_nothing_is_made_without_an_entry(own_scratch: Path, tmp_path: Path) -> None:
-    with Supervisor(run_directory.new_id()) as made:
-        (supervisor.scratch(made.run_id, made) / journal.FILE).unlink()
-        (own_scratch / made.run_id / journal.FILE).mkdir()
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        (supervisor.scratch(run_supervisor.run_id, run_supervisor) / journal.FILE).unlink()
+        (own_scratch / run_supervisor.run_id / journal.FILE).mkdir()
         with pytest.raises(RunError, match="can't write to the run's journal"):
-            made.remove(tmp_path / "x")
+            run_supervisor.remove(tmp_path / "x")
         with pytest.raises(RunError, match="can't write to the run's journal"):
-            made.undo(["false"], Entry("mount", "/x"))
+            run_supervisor.undo(["false"], Entry("mount", "/x"))
         # What ends an earlier step, e.g. `umount`, must start even then.
-        assert made.run(["echo", "done"]) == "done\n"
+        assert run_supervisor.run(["echo", "done"]) == "done\n"
 
 
 # ── schemas on your own server ────────────────────────────────────────────────────────────────────────────────────────
@@ -83,10 +84,12 @@ def test_a_note_comes_back_until_it_is_dropped(own_scratch: Path) -> None:
     assert NOTE.url == "postgresql://me@db.example:5432/app"
     assert other.url == "firebird://me%20you@[::1]:3050//x%20y.fdb"
     assert dead_runs.dead_notes() == [NOTE]
-    assert [str(each) for each in leftovers.leftovers()] == [f"schema ciphercost_x on {NOTE.url} of run {NOTE.run}"]
+    assert [str(leftover) for leftover in leftovers.leftovers()] == [
+        f"schema ciphercost_x on {NOTE.url} of run {NOTE.run}"
+    ]
     text, worked = leftovers.sweep()
     assert not worked
-    assert f"only its server can drop it. Run: ciphercost clean --url {NOTE.url}" in text
+    assert f"ciphercost clean --url {NOTE.url}" in text
     journal.drop(own_scratch, NOTE)
     assert leftovers.sweep() == ("Nothing is left over.", True)
 

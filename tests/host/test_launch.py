@@ -127,11 +127,11 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign(host, family) as (port, stranger):
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         chosen = choose_ports(monkeypatch, port)
-        made = sharing(run_supervisor, scratch, tmp_path)
-        assert chosen == [port, made.port]
+        launched = sharing(run_supervisor, scratch, tmp_path)
+        assert chosen == [port, launched.port]
         with pytest.raises(TimeoutError):
             stranger.accept()
-        made.process.stop()
+        launched.process.stop()
 
 
 @pytest.mark.usefixtures("as_us")
@@ -150,9 +150,9 @@ def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.Monkey
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign() as (port, _):
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         others = [port]
-        made = sharing(run_supervisor, scratch, tmp_path, lambda: [others.pop()] if others else [])
+        launched = sharing(run_supervisor, scratch, tmp_path, lambda: [others.pop()] if others else [])
         assert not others
-        made.process.stop()
+        launched.process.stop()
 
 
 def test_a_child_of_the_started_process_counts_as_the_server() -> None:

@@ -26,13 +26,13 @@ CONTROLLER = """
 import sys, time
 from ciphercost.host import run_ownership, supervisor
 run_id = sys.argv[1]
-made = supervisor.Supervisor(run_id)
-scratch = supervisor.scratch(run_id, made)
-process = made.spawn(["sh", "-c", "trap '' INT; setsid sh -c ': > up; exec sleep 1000' & wait"], cwd=scratch / "secrets",
-                     cgroups=run_ownership.cgroup_for(run_id, "server"), user=run_ownership.server_user())
+run_supervisor = supervisor.Supervisor(run_id)
+scratch = supervisor.scratch(run_id, run_supervisor)
+process = run_supervisor.spawn(["sh", "-c", "trap '' INT; setsid sh -c ': > up; exec sleep 1000' & wait"], cwd=scratch / "secrets",
+                               cgroups=run_ownership.cgroup_for(run_id, "server"), user=run_ownership.server_user())
 while not (scratch / "secrets" / "up").exists():
     time.sleep(0.02)
-print(made.pid, flush=True)
+print(run_supervisor.pid, flush=True)
 sys.stdin.read()
 """
 
@@ -41,7 +41,7 @@ every = leftovers.leftovers
 
 
 def of(run_id: str) -> list[Leftover]:
-    return [each for each in every() if run_id in str(each)]
+    return [leftover for leftover in every() if run_id in str(leftover)]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def wreck() -> Iterator[str]:
         os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
         controller.wait()
-        kinds = [each.kind for each in of(run_id)]
+        kinds = [leftover.kind for leftover in of(run_id)]
         assert kinds == ["stopped supervisor"], "while its supervisor is there, all else is the supervisor's"
         os.kill(supervisor_pid, signal.SIGKILL)
         wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
@@ -67,13 +67,15 @@ def wreck() -> Iterator[str]:
 def test_finds_and_removes_what_a_killed_supervisor_left(wreck: str) -> None:
     # The kernel ends the child once its supervisor is gone, but not at that very moment. The grandchild, in its own
     # session, is the one that is left.
-    wait_for("the child to die with its supervisor", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
-    found = of(wreck)
-    kinds = [each.kind for each in found]
+    wait_for(
+        "the child to die with its supervisor", lambda: sum(leftover.kind == "process" for leftover in of(wreck)) == 1
+    )
+    remains = of(wreck)
+    kinds = [leftover.kind for leftover in remains]
     assert kinds == ["process", *(["control group"] if run_ownership.cgroup_parents() else []), "directory"]
-    assert leftovers.remove(found) == []
+    assert leftovers.remove(remains) == []
     assert of(wreck) == []
-    assert run_ownership.start_time(int(found[0].what)) == ""
+    assert run_ownership.start_time(int(remains[0].what)) == ""
     assert not (run_ownership.scratch_base() / wreck).exists()
 
 
@@ -85,16 +87,16 @@ def test_clean_names_a_stopped_supervisor_and_lets_it_finish(monkeypatch: pytest
         supervisor_pid = int(controller.stdout.readline())
         os.kill(supervisor_pid, signal.SIGSTOP)
         monkeypatch.setattr(leftovers, "leftovers", partial(of, run_id))  # ignore other runs'
-        wait_for("it to be named", lambda: bool([each for each in leftovers.stalled() if run_id in each]))
-        said, _ = leftovers.sweep()
-        assert f"the supervisor of run {run_id} (process {supervisor_pid}) is stopped" in said
-        assert f"kill -CONT {supervisor_pid}" in said
+        wait_for("it to be named", lambda: bool([line for line in leftovers.stalled() if run_id in line]))
+        report, _ = leftovers.sweep()
+        assert f"the supervisor of run {run_id} (process {supervisor_pid}) is stopped" in report
+        assert f"kill -CONT {supervisor_pid}" in report
         assert (run_ownership.scratch_base() / run_id).exists(), "its controller lives"
         controller.kill()
         controller.wait()
-        said, whole = leftovers.sweep()
+        report, whole = leftovers.sweep()
     assert whole
-    assert f"removed stopped supervisor {supervisor_pid} of run {run_id}" in said
+    assert f"removed stopped supervisor {supervisor_pid} of run {run_id}" in report
     assert run_ownership.start_time(supervisor_pid) == ""
     assert not (run_ownership.scratch_base() / run_id).exists()
     assert of(run_id) == []
@@ -105,17 +107,17 @@ def test_doctor_reports_leftovers_and_clean_lists_what_it_removed(wreck: str, mo
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
     monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # ignore other runs'
-    said, whole = leftovers.sweep()
+    report, whole = leftovers.sweep()
     assert whole
-    assert f"removed directory {run_ownership.scratch_base() / wreck} of run {wreck}" in said
+    assert f"removed directory {run_ownership.scratch_base() / wreck} of run {wreck}" in report
     assert of(wreck) == []
 
 
 def test_never_touches_what_a_living_controller_owns(monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        scratch = supervisor.scratch(run_id, made)
-        process = made.spawn(
+    with Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
+        process = run_supervisor.spawn(
             ["sleep", "1000"], cwd=scratch / "secrets", cgroups=run_ownership.cgroup_for(run_id, "server")
         )
         assert of(run_id) == []
@@ -133,7 +135,9 @@ def test_a_recent_directory_without_an_owner_is_left_alone(tmp_path: Path, monke
         (tmp_path / name).mkdir()
         if name != young:
             os.utime(tmp_path / name, (long_ago, long_ago))
-    assert [each.what for each in leftovers.leftovers() if each.kind == "directory"] == [str(tmp_path / old)]
+    assert [leftover.what for leftover in leftovers.leftovers() if leftover.kind == "directory"] == [
+        str(tmp_path / old)
+    ]
 
 
 def test_a_process_that_reuses_a_dead_ones_pid_is_not_killed() -> None:
@@ -160,8 +164,8 @@ def test_a_mount_on_a_loop_device_in_a_dead_directory_goes_before_the_directory(
     subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
     mounted = subprocess.run(["mount", "-o", "loop", str(image), str(dead / "mnt")], capture_output=True, check=False)
     require(mounted.returncode == 0, f"this machine mounts no loop devices: {mounted.stderr.decode()}")
-    found = [each for each in leftovers.leftovers() if each.run == "dead run"]
-    assert [each.kind for each in found] == ["mount", "loop device", "directory"]
-    assert leftovers.remove(found) == []
+    remains = [leftover for leftover in leftovers.leftovers() if leftover.run == "dead run"]
+    assert [leftover.kind for leftover in remains] == ["mount", "loop device", "directory"]
+    assert leftovers.remove(remains) == []
     assert not dead.exists()
     assert str(tmp_path) not in Path("/proc/mounts").read_text()

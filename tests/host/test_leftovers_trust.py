@@ -40,12 +40,12 @@ def root(require: Require) -> None:
 
 def dead_run(own_scratch: Path, run: str = "", outside: str = "") -> Path:
     """What a run leaves when it is killed together with its supervisor."""
-    made = own_scratch / (run or run_directory.new_id())
-    made.mkdir(mode=0o711)
-    owned.add_line(made / run_ownership.OWNER_FILE, DEAD.strip())
+    directory = own_scratch / (run or run_directory.new_id())
+    directory.mkdir(mode=0o711)
+    owned.add_line(directory / run_ownership.OWNER_FILE, DEAD.strip())
     if outside:
-        journal.add(made / journal.FILE, Entry("directory", outside))
-    return made
+        journal.add(directory / journal.FILE, Entry("directory", outside))
+    return directory
 
 
 def victim(tmp_path: Path, run: str) -> Path:
@@ -58,8 +58,8 @@ def victim(tmp_path: Path, run: str) -> Path:
 
 def give_away(path: Path, uid: int = STRANGER) -> None:
     os.chown(path, uid, uid)
-    for each in path.rglob("*"):
-        os.chown(each, uid, uid, follow_symlinks=False)
+    for below in path.rglob("*"):
+        os.chown(below, uid, uid, follow_symlinks=False)
 
 
 def swept() -> subprocess.CompletedProcess[str]:
@@ -95,13 +95,13 @@ def test_a_scratch_directory_of_another_user_is_refused_and_its_content_ignored(
 def test_a_scratch_directory_that_others_may_write_to_is_refused(own_scratch: Path, tmp_path: Path, mode: int) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    made = dead_run(own_scratch, run, str(wanted))
+    dead = dead_run(own_scratch, run, str(wanted))
     os.chown(own_scratch, os.geteuid(), STRANGER)  # a group with more than one member
     own_scratch.chmod(mode)
     done = swept()
     assert done.returncode == 2
     assert f"mode {mode:04o}" in done.stderr
-    assert made.exists()
+    assert dead.exists()
     assert (wanted / "thesis").exists()
     with pytest.raises(UsageError, match=f"mode {mode:04o}"):
         supervisor.scratch(run_directory.new_id())
@@ -112,11 +112,11 @@ def test_a_scratch_directory_of_the_umask_002_is_trusted(own_scratch: Path, tmp_
     """A user's private group has nobody else in it."""
     require(owned.private_group() is not None, "this user has no group of its own")
     run = run_directory.new_id()
-    made = dead_run(own_scratch, run, str(victim(tmp_path, run)))
+    dead = dead_run(own_scratch, run, str(victim(tmp_path, run)))
     own_scratch.chmod(0o775)
     done = swept()
     assert done.returncode == 0, done.stderr
-    assert not made.exists()
+    assert not dead.exists()
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_a_private_group_has_our_name_and_nobody_else(
 def test_a_link_in_the_place_of_the_scratch_directory_is_refused(
     own_scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = dead_run(own_scratch)
+    dead = dead_run(own_scratch)
     (tmp_path / "link").symlink_to(own_scratch)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
     done = swept()
     assert done.returncode == 2
     assert "symbolic link" in done.stderr
-    assert made.exists()
+    assert dead.exists()
     with pytest.raises(UsageError, match="symbolic link"):
         supervisor.scratch(run_directory.new_id())
 
@@ -155,7 +155,7 @@ def test_a_scratch_directory_that_others_could_replace_is_refused(
 ) -> None:
     parent = tmp_path / "theirs"
     (parent / "scratch").mkdir(parents=True, mode=0o711)
-    made = dead_run(parent / "scratch")
+    dead = dead_run(parent / "scratch")
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(parent / "scratch"))
     if how == "foreign":
         os.chown(parent, STRANGER, STRANGER)
@@ -164,7 +164,7 @@ def test_a_scratch_directory_that_others_could_replace_is_refused(
     done = swept()
     assert done.returncode == 2
     assert str(parent) in done.stderr
-    assert made.exists()
+    assert dead.exists()
     with pytest.raises(UsageError, match=str(parent)):
         supervisor.scratch(run_directory.new_id())
 
@@ -179,8 +179,8 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(above / "new"))
     before = os.umask(0)
     try:
-        with supervisor.Supervisor(run_directory.new_id()) as made:
-            path = supervisor.scratch(made.run_id, made)
+        with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+            path = supervisor.scratch(run_supervisor.run_id, run_supervisor)
             assert (path / run_ownership.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
     finally:
         os.umask(before)
@@ -198,8 +198,8 @@ def test_run_directories_that_others_could_have_written_are_kept_and_named(
 ) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    made = dead_run(own_scratch, run, str(wanted))
-    path = made if what == "directory" else made / what
+    dead = dead_run(own_scratch, run, str(wanted))
+    path = dead if what == "directory" else dead / what
     if how == "foreign":
         os.chown(path, STRANGER, STRANGER)
     elif how == "open":
@@ -209,20 +209,20 @@ def test_run_directories_that_others_could_have_written_are_kept_and_named(
         path.symlink_to(tmp_path / "real")
     done = swept()
     assert done.returncode == 1
-    assert f"left {made}: " in done.stdout
+    assert f"left {dead}: " in done.stdout
     assert what in done.stdout or what == "directory"
-    assert made.exists()
+    assert dead.exists()
     assert (wanted / "thesis").exists()
 
 
 def test_our_own_directories_are_removed_with_what_they_list_elsewhere(own_scratch: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
-    made = dead_run(own_scratch, run, str(wanted))
+    dead = dead_run(own_scratch, run, str(wanted))
     done = swept()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"removed directory {made} of run {run}" in done.stdout
-    assert not made.exists()
+    assert f"removed directory {dead} of run {run}" in done.stdout
+    assert not dead.exists()
     assert not wanted.exists()
 
 
@@ -239,32 +239,32 @@ def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(own_scratch
         relative,
         f"{tmp_path}/home/../home/{foreign.name}",
     ):
-        made = dead_run(own_scratch, run, line)
-        assert [each.what for each in leftovers.leftovers() if each.run == run] == [str(made)]
-        shutil.rmtree(made)
+        dead = dead_run(own_scratch, run, line)
+        assert [leftover.what for leftover in leftovers.leftovers() if leftover.run == run] == [str(dead)]
+        shutil.rmtree(dead)
     os.chown(foreign, 0, 0)
     dead_run(own_scratch, run, str(tmp_path / "way" / foreign.name))
-    assert not [each for each in leftovers.leftovers() if "precious" in each.what]
+    assert not [leftover for leftover in leftovers.leftovers() if "precious" in leftover.what]
 
 
 def test_a_directory_that_became_a_link_after_it_was_found_is_not_followed(own_scratch: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
-    made = dead_run(own_scratch, run)
-    found = [each for each in leftovers.leftovers() if each.run == run]
+    dead = dead_run(own_scratch, run)
+    remains = [leftover for leftover in leftovers.leftovers() if leftover.run == run]
     precious = victim(tmp_path, run)
-    shutil.rmtree(made)
-    made.symlink_to(precious)
-    assert "symbolic link" in " ".join(leftovers.remove(found))
+    shutil.rmtree(dead)
+    dead.symlink_to(precious)
+    assert "symbolic link" in " ".join(leftovers.remove(remains))
     assert (precious / "thesis").exists()
     assert shutil.rmtree.avoids_symlink_attacks
 
 
 def test_links_within_a_run_are_removed_and_not_followed(own_scratch: Path, tmp_path: Path) -> None:
-    made = dead_run(own_scratch)
+    dead = dead_run(own_scratch)
     precious = victim(tmp_path, "x")
-    (made / "data").symlink_to(precious)
+    (dead / "data").symlink_to(precious)
     assert swept().returncode == 0
-    assert not made.exists()
+    assert not dead.exists()
     assert (precious / "thesis").exists()
 
 
@@ -286,9 +286,9 @@ def test_a_directory_is_handed_over_without_following_links(tmp_path: Path) -> N
 def sleeper() -> Iterator[list[subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
     yield started
-    for each in started:
-        each.kill()
-        each.wait()
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[bytes]:
@@ -306,9 +306,9 @@ def test_another_users_process_is_never_killed_whatever_its_mark(sleeper: list[s
     run = run_directory.new_id()
     theirs, ours, servers = (marked(run, uid) for uid in (STRANGER, 0, NOBODY))
     sleeper += [theirs, ours, servers]
-    found = [each for each in leftovers.leftovers() if each.run == run]
-    assert {each.what for each in found} == {str(ours.pid), str(servers.pid)}
-    assert leftovers.remove(found) == []
+    remains = [leftover for leftover in leftovers.leftovers() if leftover.run == run]
+    assert {leftover.what for leftover in remains} == {str(ours.pid), str(servers.pid)}
+    assert leftovers.remove(remains) == []
     assert ours.wait(30) == servers.wait(30) == -signal.SIGINT
     assert theirs.poll() is None
 
@@ -318,15 +318,15 @@ def test_another_users_process_is_never_killed_whatever_its_mark(sleeper: list[s
 def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
     own_scratch: Path, sleeper: list[subprocess.Popen[bytes]], uid: int
 ) -> None:
-    made = dead_run(own_scratch)
-    sleeper.append(marked(made.name, uid, run_ownership.identity()))
-    assert str(made) in [each.what for each in leftovers.leftovers()]
+    dead = dead_run(own_scratch)
+    sleeper.append(marked(dead.name, uid, run_ownership.identity()))
+    assert str(dead) in [leftover.what for leftover in leftovers.leftovers()]
 
 
 @pytest.mark.usefixtures("root")
 def test_a_user_who_cleans_touches_nothing_of_others(own_scratch: Path, tmp_path: Path) -> None:
     """Root's scratch, cleaned by nobody."""
-    made = dead_run(own_scratch)
+    dead = dead_run(own_scratch)
     let_through(tmp_path)
     tmp_path.chmod(0o755)
     own_scratch.chmod(0o755)
@@ -336,12 +336,12 @@ def test_a_user_who_cleans_touches_nothing_of_others(own_scratch: Path, tmp_path
             leftovers.sweep()
     finally:
         os.seteuid(0)
-    assert made.exists()
+    assert dead.exists()
 
 
 def test_an_old_directory_without_notes_is_still_found(own_scratch: Path) -> None:
-    made = own_scratch / run_directory.new_id()
-    made.mkdir(mode=0o700)
+    old = own_scratch / run_directory.new_id()
+    old.mkdir(mode=0o700)
     before = time.time() - LONG_AGO
-    os.utime(made, (before, before))
-    assert str(made) in [each.what for each in leftovers.leftovers()]
+    os.utime(old, (before, before))
+    assert str(old) in [leftover.what for leftover in leftovers.leftovers()]

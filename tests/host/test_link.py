@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import leftovers, link, namespaces, run_ownership
+from ciphercost.host import confined_start, leftovers, link, namespaces, run_ownership
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load import agent
 from ciphercost.model import run_directory
@@ -32,9 +32,9 @@ def rights(require_possible: RequirePossible) -> None:
 
 @pytest.fixture
 def run_supervisor() -> Iterator[Supervisor]:
-    with Supervisor(run_directory.new_id()) as made:
-        yield made
-    assert made.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
+    assert run_supervisor.problems == []
 
 
 def device_of(name: str) -> bool:
@@ -43,9 +43,9 @@ def device_of(name: str) -> bool:
 
 def discipline(device: str, *where: str) -> dict[str, object]:
     """What the kernel reports as shaping an interface."""
-    said = subprocess.run(["tc", *where, "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
-    found: dict[str, object] = next(each for each in json.loads(said.stdout) if each.get("root"))
-    return found
+    done = subprocess.run(["tc", *where, "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
+    shaping: dict[str, object] = next(queue for queue in json.loads(done.stdout) if queue.get("root"))
+    return shaping
 
 
 def talk(path: Path, size: int) -> bytes:
@@ -64,12 +64,12 @@ def talk(path: Path, size: int) -> bytes:
                 peer.sendall(address[0].encode())
 
         def ask() -> None:
-            agent.enter(path)  # this thread only
+            confined_start.enter(str(path))  # this thread only
             with socket.create_connection(listener.getsockname(), timeout=30) as connection:
                 connection.sendall(b"x" * size)
                 got.append(connection.recv(100))
 
-        threads = [threading.Thread(target=each, daemon=True) for each in (serve, ask)]
+        threads = [threading.Thread(target=target, daemon=True) for target in (serve, ask)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -81,11 +81,11 @@ def talk(path: Path, size: int) -> bytes:
 def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_supervisor: Supervisor) -> None:
     with link.linked(run_supervisor, 100e6, 1400) as way:
         for device, where in ((way.device, ()), (namespaces.NEAR_END, ("-n", way.namespace))):
-            found = discipline(device, *where)
-            assert found["kind"] == "tbf"
-            assert found["options"]["rate"] == 100e6 / 8  # type: ignore[index]
-            said = subprocess.run(["ip", *where, "-j", "link", "show", "dev", device], capture_output=True, check=True)
-            assert json.loads(said.stdout)[0]["mtu"] == 1400
+            shaping = discipline(device, *where)
+            assert shaping["kind"] == "tbf"
+            assert shaping["options"]["rate"] == 100e6 / 8  # type: ignore[index]
+            done = subprocess.run(["ip", *where, "-j", "link", "show", "dev", device], capture_output=True, check=True)
+            assert json.loads(done.stdout)[0]["mtu"] == 1400
         before = way.crossed()
         assert talk(way.path, 1_000_000).startswith(b"127.2")  # a client from loopback's own addresses
         assert way.crossed() - before > 1_000_000
@@ -104,9 +104,9 @@ def test_without_a_bandwidth_only_the_mtu_is_set(run_supervisor: Supervisor, mtu
 @pytest.mark.usefixtures("rights")
 def test_an_agent_in_the_namespace_reaches_the_server_and_nothing_else(run_supervisor: Supervisor) -> None:
     with link.linked(run_supervisor, 0, 0) as way, agent.Agent(netns=way.path) as inside:
-        own = os.stat(f"/proc/{inside.pid}/ns/net").st_ino  # noqa: PTH116
-        assert own == way.path.stat().st_ino
-        assert own != os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
+        inode = os.stat(f"/proc/{inside.pid}/ns/net").st_ino  # noqa: PTH116
+        assert inode == way.path.stat().st_ino
+        assert inode != os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
 
 
 @pytest.mark.usefixtures("rights")
@@ -162,9 +162,13 @@ def test_a_killed_run_leaves_no_namespace_and_no_interface() -> None:
 def test_clean_finds_the_namespace_of_a_run_whose_supervisor_was_killed_too() -> None:
     run_id = run_directory.new_id()
     namespace, device = killed(run_id, supervisor_too=True)
-    found = [each for each in leftovers.leftovers() if each.kind == "network namespace" and each.run == run_id]
-    assert [each.what for each in found] == [namespace]
-    assert leftovers.remove(found) == []
+    remains = [
+        leftover
+        for leftover in leftovers.leftovers()
+        if leftover.kind == "network namespace" and leftover.run == run_id
+    ]
+    assert [leftover.what for leftover in remains] == [namespace]
+    assert leftovers.remove(remains) == []
     assert namespace not in namespaces.left_behind()
     assert not device_of(device)
 
@@ -172,7 +176,7 @@ def test_clean_finds_the_namespace_of_a_run_whose_supervisor_was_killed_too() ->
 def test_without_rights_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/sbin/ip")
     monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
-    with pytest.raises(UsageError, match=r"as root.*--delay without --loss and http=3 needs no rights"):
+    with pytest.raises(UsageError, match=r"as root.*--delay without --loss.*no rights"):
         link.check_rights()
 
 

@@ -12,17 +12,17 @@ from ciphercost.host import listeners, ports
 from conftest import Require
 
 
-def made(family: int, address: str, port: int = 0) -> socket.socket:
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    found.bind((address, port))
-    found.listen()
-    return found
+def listening_socket(family: int, address: str, port: int = 0) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind((address, port))
+    listener.listen()
+    return listener
 
 
 def has_ipv6() -> bool:
     try:
-        made(socket.AF_INET6, "::1").close()
+        listening_socket(socket.AF_INET6, "::1").close()
     except OSError:
         return False
     return True
@@ -41,23 +41,28 @@ def has_ipv6() -> bool:
 )
 def test_both_ways_name_the_same_sockets(family: int, address: str, require: Require) -> None:
     require(family == socket.AF_INET or has_ipv6(), "no IPv6 here: the kernel has no ::1")
-    with made(family, address) as first, made(family, address, first.getsockname()[1]) as second:
+    with (
+        listening_socket(family, address) as first,
+        listening_socket(family, address, first.getsockname()[1]) as second,
+    ):
         port = first.getsockname()[1]
-        found = listeners.listening(port)
-        assert found == listeners.tabled(port)
-        assert {each.inode for each in found} == {str(os.fstat(each.fileno()).st_ino) for each in (first, second)}
-        assert {each.uid for each in found} == {os.geteuid()}
+        listed = listeners.listening(port)
+        assert listed == listeners.tabled(port)
+        assert {listener.inode for listener in listed} == {
+            str(os.fstat(opened.fileno()).st_ino) for opened in (first, second)
+        }
+        assert {listener.uid for listener in listed} == {os.geteuid()}
 
 
 def test_of_many_sockets_none_is_missed() -> None:
     many = [socket.create_server(("127.0.0.1", 0)) for _ in range(300)]
     try:
-        for each in many[::17]:
-            (found,) = listeners.listening(each.getsockname()[1])
-            assert found.inode == str(os.fstat(each.fileno()).st_ino)
+        for listener in many[::17]:
+            (listed,) = listeners.listening(listener.getsockname()[1])
+            assert listed.inode == str(os.fstat(listener.fileno()).st_ino)
     finally:
-        for each in many:
-            each.close()
+        for listener in many:
+            listener.close()
 
 
 def test_a_connection_or_a_bound_socket_does_not_listen() -> None:

@@ -27,11 +27,11 @@ CONTROLLER = """
 import sys, time
 from ciphercost.host import supervisor
 from ciphercost.host import memory
-made = supervisor.Supervisor(sys.argv[1])
-supervisor.scratch(sys.argv[1], made)
-with memory.limited(made, 200_000_000):
-    made.spawn(["sleep", "1000"])
-    print(made.pid, flush=True)
+run_supervisor = supervisor.Supervisor(sys.argv[1])
+supervisor.scratch(sys.argv[1], run_supervisor)
+with memory.limited(run_supervisor, 200_000_000):
+    run_supervisor.spawn(["sleep", "1000"])
+    print(run_supervisor.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -42,9 +42,9 @@ def _possible(require: Require) -> None:
 
 
 def groups_of(run_id: str) -> list[Path]:
-    found = run_ownership.memory_parent()
-    assert found is not None
-    return list(found[0].glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*"))
+    parent = run_ownership.memory_parent()
+    assert parent is not None
+    return list(parent[0].glob(f"{run_ownership.CGROUP_PREFIX}{run_id}*"))
 
 
 def members(group: Path) -> list[str]:
@@ -53,46 +53,46 @@ def members(group: Path) -> list[str]:
 
 def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        with memory.limited(made, LIMIT) as groups:
+    with Supervisor(run_id) as run_supervisor:
+        with memory.limited(run_supervisor, LIMIT) as groups:
             (group,) = groups
-            found = run_ownership.memory_parent()
-            assert found is not None
-            assert LIMIT - 4096 <= int((group / found[1]).read_text()) <= LIMIT
-            server = made.spawn(["sleep", "1000"])
+            parent = run_ownership.memory_parent()
+            assert parent is not None
+            assert LIMIT - 4096 <= int((group / parent[1]).read_text()) <= LIMIT
+            server = run_supervisor.spawn(["sleep", "1000"])
             with Agent(cgroups=groups) as agent:
                 assert set(members(group)) == {str(server.pid), str(agent.pid)}
                 server.stop(5.0)
                 assert members(group) == [str(agent.pid)], "the group outlives a server: a session may begin anew in it"
                 assert agent.hello
         assert groups_of(run_id) == []
-        outside = made.spawn(["sleep", "1000"])
+        outside = run_supervisor.spawn(["sleep", "1000"])
         assert outside.poll() is None
         assert "-memory-" not in Path(f"/proc/{outside.pid}/cgroup").read_text()
 
 
 def test_a_group_ends_with_the_last_process_in_it() -> None:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        with memory.limited(made, LIMIT):
-            server = made.spawn(["sleep", "1000"])
+    with Supervisor(run_id) as run_supervisor:
+        with memory.limited(run_supervisor, LIMIT):
+            server = run_supervisor.spawn(["sleep", "1000"])
         assert server.poll() is None, "it is stopped by whoever started it"
         assert len(groups_of(run_id)) == 1
         server.stop(5.0)
         assert groups_of(run_id) == []
-    assert not made.lost
+    assert not run_supervisor.lost
 
 
 def test_a_process_that_exceeds_the_limit_is_killed() -> None:
-    with Supervisor(run_directory.new_id()) as made, memory.limited(made, LIMIT):
-        assert made.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
+    with Supervisor(run_directory.new_id()) as run_supervisor, memory.limited(run_supervisor, LIMIT):
+        assert run_supervisor.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
         with pytest.raises(RunError, match="status -9"):
-            made.run([sys.executable, "-c", f"print(len(bytearray(b'x') * {8 * LIMIT}))"])
+            run_supervisor.run([sys.executable, "-c", f"print(len(bytearray(b'x') * {8 * LIMIT}))"])
 
 
 def test_without_a_limit_there_is_no_group() -> None:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made, memory.limited(made, 0) as groups:
+    with Supervisor(run_id) as run_supervisor, memory.limited(run_supervisor, 0) as groups:
         assert groups == ()
         assert groups_of(run_id) == []
 
@@ -123,8 +123,10 @@ def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
         controller.wait()
         os.kill(supervisor_pid, signal.SIGKILL)
     wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
-    left = [each for each in leftovers.leftovers() if run_id in str(each)]
-    assert [each.what for each in left if each.kind == "control group"] == [str(group) for group in groups_of(run_id)]
+    left = [leftover for leftover in leftovers.leftovers() if run_id in str(leftover)]
+    assert [leftover.what for leftover in left if leftover.kind == "control group"] == [
+        str(group) for group in groups_of(run_id)
+    ]
     assert len(groups_of(run_id)) == 1
     assert leftovers.remove(left) == []
     assert groups_of(run_id) == []
@@ -132,5 +134,5 @@ def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
 
 def test_if_no_group_can_be_made_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_parent", lambda: None)
-    with pytest.raises(UsageError, match="no control group with a memory limit can be made here"):
+    with pytest.raises(UsageError, match=r"--memory 2GB: no control group.*as root"):
         memory.check("--memory 2GB")

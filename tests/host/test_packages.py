@@ -47,8 +47,8 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Work]:
     (tmp_path / "work").mkdir()
-    with supervisor.Supervisor(run_directory.new_id()) as made:
-        yield Work(tmp_path / "work", tmp_path / "final", made)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        yield Work(tmp_path / "work", tmp_path / "final", run_supervisor)
 
 
 def makes_a_cluster(installation: Installation) -> set[Path]:
@@ -57,14 +57,14 @@ def makes_a_cluster(installation: Installation) -> set[Path]:
     """
     engine = engines.get("postgresql")
     run_id = run_directory.new_id()
-    with supervisor.Supervisor(run_id) as made:
-        directory = supervisor.scratch(run_id, made) / "data"
-        engine.initialise(installation, directory, made)
-        server = engine.start(StartRequest(installation, directory, made, logs=directory.parent))
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        directory = supervisor.scratch(run_id, run_supervisor) / "data"
+        engine.initialise(installation, directory, run_supervisor)
+        server = engine.start(StartRequest(installation, directory, run_supervisor, logs=directory.parent))
         assert "OpenSSL" in server.library
         mapped = Path(f"/proc/{server.pid}/maps").read_text()
         server.stop()
-    assert made.problems == []
+    assert run_supervisor.problems == []
     return {Path(name) for name in re.findall(r"(/\S+\.so[\d.]*)\n", mapped)}
 
 
@@ -72,10 +72,10 @@ def makes_a_cluster(installation: Installation) -> set[Path]:
 
 
 def test_a_kept_root_is_made_once_and_found_again(cache: Path) -> None:
-    made: list[Path] = []
+    roots: list[Path] = []
 
     def make(work: Work) -> Receipt:
-        made.append(work.path)
+        roots.append(work.path)
         assert not work.final.exists()
         (work.path / "bin").mkdir(mode=0o700)
         return Receipt("thing", "1.2", "maven", "bin")
@@ -83,16 +83,16 @@ def test_a_kept_root_is_made_once_and_found_again(cache: Path) -> None:
     first = package_cache.keep("thing", "1-maven", make)
     assert package_cache.keep("thing", "1-maven", make) == first
     assert first == Installation("thing", "1.2", "maven", str(cache / "thing" / "1-maven" / "bin"))
-    assert len(made) == 1
+    assert len(roots) == 1
     assert package_cache.installed("thing") == [first]
     assert (cache / "thing" / "1-maven" / "bin").stat().st_mode & 0o777 == 0o755
 
 
 def test_two_simultaneous_requests_fetch_once(cache: Path) -> None:
-    made: list[Path] = []
+    roots: list[Path] = []
 
     def make(work: Work) -> Receipt:
-        made.append(work.path)
+        roots.append(work.path)
         return Receipt("thing", "1", "maven", ".")
 
     threads = [threading.Thread(target=package_cache.keep, args=("thing", "1", make)) for _ in range(4)]
@@ -100,7 +100,7 @@ def test_two_simultaneous_requests_fetch_once(cache: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(made) == 1
+    assert len(roots) == 1
 
 
 def test_a_failed_fetch_leaves_nothing_and_can_be_retried(cache: Path) -> None:
@@ -180,7 +180,7 @@ def test_mvns_error_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     client.write_text("#!/bin/sh\necho '[INFO] noise'; echo '[ERROR] no such artifact'; exit 1\n")
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1: \[ERROR\] no such artifact"):
+    with pytest.raises(MissingServer, match=r"group:artifact:1: \[ERROR\] no such artifact"):
         maven.fetch_jar(Artifact("group:artifact:1", "0" * 64), work)
 
 
@@ -224,12 +224,12 @@ E: mmdebstrap failed to run
     ids=["mvn", "mmdebstrap", "neither", "long", "nothing"],
 )
 def test_shows_the_cause_from_a_package_clients_output(output: str, cause: str | None) -> None:
-    found = package_client_errors.decisive(output)
+    shown = package_client_errors.decisive(output)
     if cause is None:
-        assert len(found) < package_client_errors.LONGEST + 10
-        assert found.endswith(": the cause")
+        assert len(shown) < package_client_errors.LONGEST + 10
+        assert shown.endswith(": the cause")
     else:
-        assert found == cause
+        assert shown == cause
 
 
 def test_a_real_mvn_without_a_repository_reports_why(
@@ -301,9 +301,7 @@ def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        MissingServer, match=r"apt-get install mmdebstrap.*apt-get, apt-cache, apt-config, dpkg-deb were not found"
-    ):
+    with pytest.raises(MissingServer, match=r"apt-get install mmdebstrap.*apt-get, apt-cache, apt-config, dpkg-deb"):
         debian.unpack_suite("trixie", ["postgresql-17"], work)
     with pytest.raises(MissingServer, match="only Debian and its relatives"):
         debian.of_release(work)
@@ -343,7 +341,7 @@ def test_names_what_apt_can_not_reach(tmp_path: Path, work: Work, require: Requi
     require(not debian.apt_possible(), debian.apt_possible())
     with (
         apt.Apt(work.path / "home", work.run, "deb [trusted=yes] http://127.0.0.1:9/debian sid main\n") as lists,
-        pytest.raises(MissingServer, match=r"has no package nginx: Failed to fetch .*127\.0\.0\.1"),
+        pytest.raises(MissingServer, match=r"no package nginx: .*127\.0\.0\.1"),
     ):
         lists.need("nginx")
 
@@ -351,7 +349,7 @@ def test_names_what_apt_can_not_reach(tmp_path: Path, work: Work, require: Requi
 def test_the_build_with_the_old_openssl_is_used_last(cache: Path) -> None:
     for source, version in (("maven", "18.4"), ("apt", "15.9"), ("debian", "17.5")):
         package_cache.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
-    assert [each.source for each in package_cache.installed("thing")] == ["debian", "apt", "maven"]
+    assert [installation.source for installation in package_cache.installed("thing")] == ["debian", "apt", "maven"]
     assert list(engines.get("postgresql").sources()) == ["debian", "apt", "maven"]  # type: ignore[attr-defined]
 
 
@@ -374,6 +372,6 @@ def test_every_suite_and_archive_is_of_a_supported_version() -> None:
 
 def _opened(path: Path) -> None:
     """pytest's directories are 0700; servers run as another user when we are root."""
-    for each in (path, *path.parents):
-        if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o077 == 0:
-            each.chmod(0o711)
+    for directory in (path, *path.parents):
+        if directory.stat().st_uid == os.geteuid() and directory.stat().st_mode & 0o077 == 0:
+            directory.chmod(0o711)

@@ -24,10 +24,10 @@ without CAP_PERFMON, CAP_SYS_PTRACE or CAP_SYS_ADMIN Linux capability.
 
 
 def test_a_refusal_is_one_line_that_says_what_to_do() -> None:
-    said = perf.refusal(DENIED, "4")
-    assert "\n" not in said
-    assert "kernel.perf_event_paranoid is 4" in said
-    assert "CAP_PERFMON" in said
+    message = perf.refusal(DENIED, "4")
+    assert "\n" not in message
+    assert "kernel.perf_event_paranoid is 4" in message
+    assert "CAP_PERFMON" in message
     assert perf.refusal("perf_event_open(...): Operation not permitted\nError: failed", "") == perf.refusal(
         DENIED, "unknown"
     )
@@ -35,8 +35,8 @@ def test_a_refusal_is_one_line_that_says_what_to_do() -> None:
 
 
 def test_another_error_is_repeated() -> None:
-    said = perf.refusal("Error:\nThe cpu-clock event is not supported.\n", "1")
-    assert said.startswith("perf can't sample here: ")
+    message = perf.refusal("Error:\nThe cpu-clock event is not supported.\n", "1")
+    assert message.startswith("perf can't sample here: ")
 
 
 def test_few_samples_on_many_cpus() -> None:
@@ -82,14 +82,14 @@ def test_it_samples_a_process_only_while_it_is_on(
                 windows.append((began, time.monotonic_ns()))
                 works(process.pid, 0.1e9)
             with recording.text([process.pid]).open() as text:
-                samples = [each for each in perf_text.read(text) if isinstance(each, perf_text.Sample)]
+                samples = [event for event in perf_text.read(text) if isinstance(event, perf_text.Sample)]
             recording.close()
         finally:
             process.kill()
-    own = [each for each in samples if each.pid == process.pid]
-    assert len(own) >= 20
-    assert all(any(began <= each.at_ns <= ended for began, ended in windows) for each in own)
-    libraries = Counter(each.frames[0].partition("`")[0] for each in own if each.frames)
+    ours = [sample for sample in samples if sample.pid == process.pid]
+    assert len(ours) >= 20
+    assert all(any(began <= sample.at_ns <= ended for began, ended in windows) for sample in ours)
+    libraries = Counter(sample.frames[0].partition("`")[0] for sample in ours if sample.frames)
     assert max(libraries, key=lambda name: libraries[name]).startswith(("libcrypto", "_sha", "python", "_hashlib"))
     assert not recording_place.exists()
 

@@ -109,7 +109,7 @@ def test_every_printed_sample_is_read_with_its_process_time_and_frames(
         lines += [f"\t{address:16x} {symbol} ({place})\n" for address, symbol, place in frames]
         lines.append("\n")
     read = list(perf_text.read(lines))
-    assert [(each.process, each.pid, each.at_ns) for each in read if isinstance(each, Sample)] == [
+    assert [(event.process, event.pid, event.at_ns) for event in read if isinstance(event, Sample)] == [
         (process, pid, at) for process, pid, at, _ in printed
     ]
     for sample, (_, _, _, frames) in zip(read, printed, strict=True):
@@ -123,5 +123,5 @@ def test_every_printed_sample_is_read_with_its_process_time_and_frames(
 @given(st.text(max_size=400), st.text(max_size=400))
 def test_no_text_makes_it_fail(before: str, after: str) -> None:
     text = f"{before}\n{RECORDED}{after}"
-    for each in perf_text.read(text.splitlines(keepends=True)):
-        assert isinstance(each, Sample | Lost)
+    for event in perf_text.read(text.splitlines(keepends=True)):
+        assert isinstance(event, Sample | Lost)

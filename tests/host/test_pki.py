@@ -32,33 +32,33 @@ def load(path: Path) -> x509.Certificate:
     ("kind", "bits"), [*((f"rsa{bits}", bits) for bits in (1024, 1280, 1536, 2048, 3072, 4096)), ("ecdsa-p256", 256)]
 )
 def test_a_certificate_has_the_named_key_and_a_ca_of_the_same_kind(tmp_path: Path, kind: str, bits: int) -> None:
-    made = Pki(tmp_path / "pki", kind)
-    for path in (made.ca, made.certificate):
+    issued = Pki(tmp_path / "pki", kind)
+    for path in (issued.ca, issued.certificate):
         key = load(path).public_key()
         assert isinstance(key, ec.EllipticCurvePublicKey if kind.startswith("ecdsa") else rsa.RSAPublicKey)
         assert key.key_size == bits
-    load(made.certificate).verify_directly_issued_by(load(made.ca))
+    load(issued.certificate).verify_directly_issued_by(load(issued.ca))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_ciphers("DEFAULT:@SECLEVEL=1")  # RSA keys below 2048 bits need it
-    context.load_cert_chain(made.certificate, made.key)  # refuses a key that isn't the certificate's
+    context.load_cert_chain(issued.certificate, issued.key)  # refuses a key that isn't the certificate's
 
 
 def test_keys_are_readable_by_the_server_alone_and_the_ca_has_none(tmp_path: Path) -> None:
-    made = Pki(tmp_path / "pki")
-    status = made.key.stat()
+    issued = Pki(tmp_path / "pki")
+    status = issued.key.stat()
     assert stat.S_IMODE(status.st_mode) == 0o600
     assert status.st_uid == (server_user() or (os.geteuid(), 0))[0]
-    assert stat.S_IMODE(made.directory.stat().st_mode) == 0o700
-    assert [path.name for path in made.directory.iterdir() if b"PRIVATE" in path.read_bytes()] == ["server.key"]
+    assert stat.S_IMODE(issued.directory.stat().st_mode) == 0o700
+    assert [path.name for path in issued.directory.iterdir() if b"PRIVATE" in path.read_bytes()] == ["server.key"]
 
 
 def test_a_client_gets_a_certificate_of_its_own_from_the_same_authority(tmp_path: Path) -> None:
-    made = Pki(tmp_path / "pki", "ecdsa-p256", client=True)
-    path, key = (made.directory / name for name in CLIENT)
-    own = load(path)
-    own.verify_directly_issued_by(load(made.ca))
-    assert own.serial_number != load(made.certificate).serial_number
-    purposes = own.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    issued = Pki(tmp_path / "pki", "ecdsa-p256", client=True)
+    path, key = (issued.directory / name for name in CLIENT)
+    certificate = load(path)
+    certificate.verify_directly_issued_by(load(issued.ca))
+    assert certificate.serial_number != load(issued.certificate).serial_number
+    purposes = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert list(purposes) == [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, key)
@@ -77,7 +77,7 @@ def test_it_is_also_for_the_address_on_which_its_server_listens(tmp_path: Path) 
     certificate = load(Pki(tmp_path / "pki", "ecdsa-p256", address="10.77.0.1").certificate)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["localhost"]
-    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "10.77.0.1"]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "10.77.0.1"]
 
 
 def test_it_can_be_for_another_name(tmp_path: Path) -> None:

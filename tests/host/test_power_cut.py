@@ -52,35 +52,35 @@ class Disks(NamedTuple):
     key: bytes
 
     def content(self) -> list[Path]:
-        return [path for each in (self.scratch, self.plain, self.encrypted) for path in each.iterdir()]
+        return [path for directory in (self.scratch, self.plain, self.encrypted) for path in directory.iterdir()]
 
 
 @contextlib.contextmanager
-def small(made: Supervisor, place: Path) -> Iterator[Path]:
+def small(run_supervisor: Supervisor, place: Path) -> Iterator[Path]:
     """A file system of some hundred megabytes, since a run searches all of it."""
     file = place.with_suffix(".ext4")
     with file.open("xb") as new:
         new.truncate(SIZE)
-    made.run(["mkfs.ext4", "-q", "-F", *image.OPTIONS, file])
+    run_supervisor.run(["mkfs.ext4", "-q", "-F", *image.OPTIONS, file])
     place.mkdir()
-    with image.attached(made, file, place):
+    with image.attached(run_supervisor, file, place):
         yield file
 
 
 @contextlib.contextmanager
-def two_disks(made: Supervisor, place: Path) -> Iterator[Disks]:
+def two_disks(run_supervisor: Supervisor, place: Path) -> Iterator[Disks]:
     one, two = place / "one", place / "two"
-    with small(made, one) as first, small(made, two) as second:
+    with small(run_supervisor, one) as first, small(run_supervisor, two) as second:
         disks = Disks(
             {one: first, two: second}, one / "scratch", one / "plain", two / "encrypted", os.urandom(policy.KEY_BYTES)
         )
         disks.scratch.mkdir()
         disks.scratch.chmod(0o711)
-        for each in (disks.plain, disks.encrypted):
-            each.mkdir()
+        for directory in (disks.plain, disks.encrypted):
+            directory.mkdir()
         policy.make(disks.encrypted, policy.MODES["aes-256-xts"], policy.add_key(two, disks.key))
-        for each in (disks.plain, disks.encrypted):
-            each.chmod(0o777)
+        for directory in (disks.plain, disks.encrypted):
+            directory.chmod(0o777)
         for disk in (one, two):
             volumes.sync(disk)
         yield disks
@@ -101,7 +101,7 @@ def test_clean_removes_what_is_on_the_disk_after_a_power_cut(
     require_possible(image.check_rights)
     cli, record = Path(sys.executable).parent / "ciphercost", tmp_path / "record"
     let_through(tmp_path)
-    with Supervisor(run_directory.new_id()) as made, two_disks(made, tmp_path) as disks:
+    with Supervisor(run_directory.new_id()) as run_supervisor, two_disks(run_supervisor, tmp_path) as disks:
         env = {**os.environ, "CIPHERCOST_SCRATCH": str(disks.scratch)}
         clean = partial(subprocess.run, [cli, "clean"], env=env, capture_output=True, text=True, check=False)
         where = ["--set", f"plain={disks.plain}", "--set", f"encrypted={disks.encrypted}"]

@@ -58,12 +58,17 @@ def test_host_shares_add_up_to_one() -> None:
         deadline = time.process_time() + 0.2
         while time.process_time() < deadline:
             pass
-        found = sampler.end()
+        counters = sampler.end()
     shares = (
-        found.host_user + found.host_nice + found.host_system + found.host_iowait + found.host_steal + found.host_idle
+        counters.host_user
+        + counters.host_nice
+        + counters.host_system
+        + counters.host_iowait
+        + counters.host_steal
+        + counters.host_idle
     )
     assert abs(shares - 1) < 0.02
-    assert found.memory_available_bytes > 0
+    assert counters.memory_available_bytes > 0
 
 
 def test_a_tree_holds_its_root_and_what_is_below_and_nothing_once_it_is_gone() -> None:
@@ -81,10 +86,10 @@ def test_our_own_cpu_does_not_count_as_foreign() -> None:
         deadline = time.process_time() + 0.3
         while time.process_time() < deadline:
             pass
-        found = sampler.end()
+        counters = sampler.end()
     # Whatever else runs on this machine is foreign; our own CPU time must not be added to it.
-    everything = (1 - found.host_idle) * (os.cpu_count() or 1)
-    assert found.foreign_cpu < everything - 0.3 * 0.3e9 / found.window_ns
+    everything = (1 - counters.host_idle) * (os.cpu_count() or 1)
+    assert counters.foreign_cpu < everything - 0.3 * 0.3e9 / counters.window_ns
 
 
 def test_the_machine_is_named() -> None:
@@ -138,9 +143,9 @@ def test_every_thread_of_a_server_without_a_control_group_is_counted_also_those_
         sampler.refresh()
         sampler.begin()
         burn(process)
-        found = sampler.end()
-    assert found.server_cpu_ns >= 500_000_000
-    assert found.server_user_ns >= 300_000_000
+        counters = sampler.end()
+    assert counters.server_cpu_ns >= 500_000_000
+    assert counters.server_user_ns >= 300_000_000
 
 
 def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_it() -> None:
@@ -156,9 +161,9 @@ def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_i
             process.stdin.write("go\n")
             process.stdin.flush()
             process.stdout.readline()
-            found = sampler.end()
+            counters = sampler.end()
         process.stdin.write("end\n")
-    assert found.server_cpu_ns >= 250_000_000
+    assert counters.server_cpu_ns >= 250_000_000
 
 
 def test_helpers_cpu_counts_as_the_servers_and_not_as_foreign(tmp_path: Path) -> None:
@@ -173,16 +178,16 @@ def test_helpers_cpu_counts_as_the_servers_and_not_as_foreign(tmp_path: Path) ->
             stranger.begin()
             sampler.begin()
             spent = burn(process)
-            found = sampler.end()
+            counters = sampler.end()
             foreign = stranger.end()
     finally:
         path.unlink(missing_ok=True)
-    assert found.server_cpu_ns >= 500_000_000
-    assert found.server_write_bytes >= 1 << 20
-    assert found.server_memory_bytes > 1_000_000
+    assert counters.server_cpu_ns >= 500_000_000
+    assert counters.server_write_bytes >= 1 << 20
+    assert counters.server_memory_bytes > 1_000_000
     assert foreign.server_cpu_ns == foreign.server_write_bytes == foreign.server_memory_bytes == 0
     # The other sampler, whose window encloses this one, has counted it as foreign on top of everything foreign to both.
-    theirs, ours = foreign.foreign_cpu * foreign.window_ns, found.foreign_cpu * found.window_ns
+    theirs, ours = foreign.foreign_cpu * foreign.window_ns, counters.foreign_cpu * counters.window_ns
     assert theirs - ours >= 0.8 * 500_000_000
     assert spent >= 500_000_000
 
@@ -221,8 +226,8 @@ def test_what_the_agent_used_in_user_mode_is_not_foreign(tmp_path: Path) -> None
         told.begin()
         untold.begin()
         spent = burn(process)
-        for each in (told, untold):
-            each.stop()
+        for sampler in (told, untold):
+            sampler.stop()
         known, unknown = told.end(spent, spent), untold.end()
         told.begin()
         none = told.end(10**12, 10**12)

@@ -47,9 +47,9 @@ def say(process: subprocess.Popen[str], word: str) -> None:
 
 
 def level(counters: Scheduling) -> tuple[int, int]:
-    found = counters.level()
-    assert found is not None
-    return found
+    reading = counters.level()
+    assert reading is not None
+    return reading
 
 
 def test_every_wake_up_is_counted() -> None:

@@ -32,9 +32,9 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def run_supervisor() -> Iterator[Supervisor]:
-    with Supervisor(run_directory.new_id()) as made:
-        yield made
-    assert made.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
+    assert run_supervisor.problems == []
 
 
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -134,17 +134,17 @@ def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_supe
 
 
 def use_one_that_stops() -> None:
-    with Supervisor(run_directory.new_id()) as made:
-        made.spawn(["sleep", "1000"])
-        os.kill(made.pid, signal.SIGSTOP)
-        made.run(["true"])
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        run_supervisor.spawn(["sleep", "1000"])
+        os.kill(run_supervisor.pid, signal.SIGSTOP)
+        run_supervisor.run(["true"])
 
 
 def test_a_stopped_supervisor_is_named_in_time_and_continued_to_clean_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, "0.5")
-    with pytest.raises(RunError, match=r"supervisor process \(process \d+\) is stopped.*: kill -CONT \d+"):
+    with pytest.raises(RunError, match=r"supervisor process .*is stopped.*: kill -CONT \d+"):
         use_one_that_stops()
     assert "was stopped (SIGSTOP); the run continued it" in capsys.readouterr().err
 
@@ -154,88 +154,88 @@ def test_a_supervisor_that_stays_silent_is_killed_and_the_run_cleans_up(
 ) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, "0.5")
     monkeypatch.setattr(Channel, "continued", lambda _: False)  # as if it were stopped again at once
-    made = Supervisor(run_directory.new_id())
-    scratch = supervisor.scratch(made.run_id, made)
-    process = made.spawn(["sleep", "1000"])
-    os.kill(made.pid, signal.SIGSTOP)
-    made.close()
-    assert made.lost
-    assert made.problems == []
+    run_supervisor = Supervisor(run_directory.new_id())
+    scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+    process = run_supervisor.spawn(["sleep", "1000"])
+    os.kill(run_supervisor.pid, signal.SIGSTOP)
+    run_supervisor.close()
+    assert run_supervisor.lost
+    assert run_supervisor.problems == []
     assert not scratch.exists()
     wait_for("the child to die with its supervisor", lambda: not alive(process.pid))
 
 
 def test_an_answer_has_a_limit() -> None:
-    with Supervisor(run_directory.new_id()) as made:
-        process = made.spawn(["sh", "-c", "trap '' TERM QUIT; sleep 1000"])
-        with pytest.raises(RunError, match=r"supervisor process \(process \d+\) did not answer within 0.2 s"):
-            made.ask("stop", 0.2, pid=process.pid, timeout=3.0)
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        process = run_supervisor.spawn(["sh", "-c", "trap '' TERM QUIT; sleep 1000"])
+        with pytest.raises(RunError, match=r"supervisor process .*within 0\.2 s"):
+            run_supervisor.ask("stop", 0.2, pid=process.pid, timeout=3.0)
 
 
 def test_a_killed_supervisors_children_die_and_the_error_reports_it() -> None:
-    made = Supervisor(run_directory.new_id())
-    process = made.spawn(["sleep", "1000"])
-    os.kill(made.pid, signal.SIGKILL)
+    run_supervisor = Supervisor(run_directory.new_id())
+    process = run_supervisor.spawn(["sleep", "1000"])
+    os.kill(run_supervisor.pid, signal.SIGKILL)
     wait_for("the child to die with its supervisor", lambda: not alive(process.pid))
     with pytest.raises(RunError, match="supervisor process is gone"):
-        made.run(["true"])
-    made.close()
-    assert made.lost
-    assert made.problems == []
+        run_supervisor.run(["true"])
+    run_supervisor.close()
+    assert run_supervisor.lost
+    assert run_supervisor.problems == []
 
 
 def test_the_controller_removes_what_a_killed_supervisor_left_and_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Supervisor(run_directory.new_id()) as made:
-        path = supervisor.scratch(made.run_id, made)
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        path = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         (path / "key").write_text("secret")
-        made.remove(tmp_path / "elsewhere")
+        run_supervisor.remove(tmp_path / "elsewhere")
         (tmp_path / "elsewhere").mkdir()
         script = "trap '' INT; setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
-        groups = run_ownership.cgroup_for(made.run_id, "server")
-        made.spawn(["sh", "-c", script], cwd=path / "secrets", user=run_ownership.server_user(), cgroups=groups)
+        groups = run_ownership.cgroup_for(run_supervisor.run_id, "server")
+        run_supervisor.spawn(
+            ["sh", "-c", script], cwd=path / "secrets", user=run_ownership.server_user(), cgroups=groups
+        )
         pid = path / "secrets" / "pid"
         wait_for("the inner process", lambda: pid.exists() and pid.read_text().strip() != "")
         grandchild = int(pid.read_text())
-        os.kill(made.pid, signal.SIGKILL)
-        wait_for("the supervisor to end", lambda: not alive(made.pid))
-    assert made.lost
-    assert made.problems == []
+        os.kill(run_supervisor.pid, signal.SIGKILL)
+        wait_for("the supervisor to end", lambda: not alive(run_supervisor.pid))
+    assert run_supervisor.lost
+    assert run_supervisor.problems == []
     assert "this run's supervisor process was killed" in capsys.readouterr().err
     assert not path.exists()
     assert not (tmp_path / "elsewhere").exists()
     assert not alive(grandchild)
-    assert not any(each.exists() for each in groups)
+    assert not any(group.exists() for group in groups)
 
 
 def test_the_controller_completes_the_undoing_of_a_killed_supervisor(capsys: pytest.CaptureFixture[str]) -> None:
-    made = Supervisor(run_directory.new_id())
-    path = supervisor.scratch(made.run_id, made)
+    run_supervisor = Supervisor(run_directory.new_id())
+    path = supervisor.scratch(run_supervisor.run_id, run_supervisor)
     marker = path / "undoing"
-    made.undo(["sh", "-c", f": > {marker}; exec sleep 1000"], NOTHING)
-    closing = threading.Thread(target=made.__exit__, args=(None, None, None))
+    run_supervisor.undo(["sh", "-c", f": > {marker}; exec sleep 1000"], NOTHING)
+    closing = threading.Thread(target=run_supervisor.__exit__, args=(None, None, None))
     closing.start()
     wait_for("the supervisor to undo", marker.exists)
-    os.kill(made.pid, signal.SIGKILL)
+    os.kill(run_supervisor.pid, signal.SIGKILL)
     closing.join(PATIENCE)
     assert not closing.is_alive()
     assert not path.exists()
-    assert not marked(made.run_id)
+    assert not marked(run_supervisor.run_id)
     assert "this run's supervisor process was killed" in capsys.readouterr().err
 
 
 def test_leftovers_of_a_killed_supervisor_are_an_error_that_says_what_to_run() -> None:
-    made = Supervisor(run_directory.new_id())
-    path = supervisor.scratch(made.run_id, made)
-    os.kill(made.pid, signal.SIGKILL)
-    wait_for("the supervisor to end", lambda: not alive(made.pid))
+    run_supervisor = Supervisor(run_directory.new_id())
+    path = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+    os.kill(run_supervisor.pid, signal.SIGKILL)
+    wait_for("the supervisor to end", lambda: not alive(run_supervisor.pid))
     path.chmod(0o777)  # anybody could have written to it, so it is not removed
     try:
-        with pytest.raises(
-            RunError, match=f"(?s)the run could not remove everything it made: .*{made.run_id}.*ciphercost clean"
-        ):
-            made.__exit__(None, None, None)
+        with pytest.raises(RunError, match=rf"(?s)could not remove.*{run_supervisor.run_id}.*ciphercost clean"):
+            run_supervisor.__exit__(None, None, None)
     finally:
         subprocess.run(["rm", "-r", path], check=True)
 
@@ -245,16 +245,16 @@ def test_leftovers_of_a_killed_supervisor_are_an_error_that_says_what_to_run() -
 
 def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        path = supervisor.scratch(run_id, made)
-        made.remove(tmp_path / "gone")
+    with Supervisor(run_id) as run_supervisor:
+        path = supervisor.scratch(run_id, run_supervisor)
+        run_supervisor.remove(tmp_path / "gone")
         (tmp_path / "gone").mkdir()
-        made.undo(["sh", "-c", f"echo outer >> {tmp_path}/order"], NOTHING)
-        made.undo(["sh", "-c", f"test -d {tmp_path}/gone && echo inner >> {tmp_path}/order"], NOTHING)
-        taken_back = made.undo(["false"], NOTHING)
+        run_supervisor.undo(["sh", "-c", f"echo outer >> {tmp_path}/order"], NOTHING)
+        run_supervisor.undo(["sh", "-c", f"test -d {tmp_path}/gone && echo inner >> {tmp_path}/order"], NOTHING)
+        taken_back = run_supervisor.undo(["false"], NOTHING)
         taken_back()
-        process = made.spawn(["sleep", "1000"])
-    assert made.problems == []
+        process = run_supervisor.spawn(["sleep", "1000"])
+    assert run_supervisor.problems == []
     assert not alive(process.pid)
     assert not path.exists()
     assert not (tmp_path / "gone").exists()
@@ -262,29 +262,29 @@ def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
 
 
 def test_a_failure_to_undo_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
-    made = Supervisor(run_directory.new_id())
-    made.remove(tmp_path / "gone")
+    run_supervisor = Supervisor(run_directory.new_id())
+    run_supervisor.remove(tmp_path / "gone")
     (tmp_path / "gone").mkdir()
-    made.undo(["sh", "-c", "echo busy >&2; exit 1"], NOTHING)
-    with pytest.raises(RunError, match=r"the run could not remove everything it made: .*busy.*ciphercost clean"):
-        made.__exit__(None, None, None)
-    assert len(made.problems) == 1
-    assert "busy" in made.problems[0]
+    run_supervisor.undo(["sh", "-c", "echo busy >&2; exit 1"], NOTHING)
+    with pytest.raises(RunError, match=r"could not remove.*busy.*ciphercost clean"):
+        run_supervisor.__exit__(None, None, None)
+    assert len(run_supervisor.problems) == 1
+    assert "busy" in run_supervisor.problems[0]
     assert not (tmp_path / "gone").exists()
 
 
 def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        path = supervisor.scratch(run_id, made)
+    with Supervisor(run_id) as run_supervisor:
+        path = supervisor.scratch(run_id, run_supervisor)
         assert run_ownership.lives((path / run_ownership.OWNER_FILE).read_text())
         user = run_ownership.server_user()
         assert path.stat().st_mode & 0o777 == (0o700 if user is None else 0o711)
         assert (path / "secrets").stat().st_mode & 0o777 == 0o700
-        made.run(["touch", path / "secrets" / "key"], user=user)
+        run_supervisor.run(["touch", path / "secrets" / "key"], user=user)
         if user is not None:
             with pytest.raises(RunError, match="Permission denied"):
-                made.run(["ls", path], user=user)
+                run_supervisor.run(["ls", path], user=user)
 
 
 def test_scratch_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,18 +327,18 @@ from ciphercost.host import supervisor
 from ciphercost import mechanisms
 run_id = sys.argv[1]
 engine, mechanism = engines.get("postgresql"), mechanisms.get("tls")
-with supervisor.Supervisor(run_id) as made:
+with supervisor.Supervisor(run_id) as run_supervisor:
     print("supervisor", flush=True)
-    scratch = supervisor.scratch(run_id, made)
+    scratch = supervisor.scratch(run_id, run_supervisor)
     print("scratch", flush=True)
     installation = next(iter(engine.available()))
     factors = mechanism.check({"certificate": "ecdsa-p256"})
     settings = mechanism.server_settings(engine, factors, scratch / "secrets")
     print("initialise", flush=True)
-    engine.initialise(installation, scratch / "data", made)
+    engine.initialise(installation, scratch / "data", run_supervisor)
     while True:
         print("start", flush=True)
-        server = engine.start(engines.StartRequest(installation, scratch / "data", made, settings=settings))
+        server = engine.start(engines.StartRequest(installation, scratch / "data", run_supervisor, settings=settings))
         print("started", flush=True)
         server.stop()
 """
@@ -372,8 +372,8 @@ def _link(path: Path) -> str:
 def test_the_supervisor_does_not_need_the_pipe_to_see_its_controller_die() -> None:
     """A forked child may hold the pipe open."""
     script = (
-        "import os, time; from ciphercost.host import supervisor; made = supervisor.Supervisor('forked-' + str(os.getpid()));"
-        "process = made.spawn(['sleep', '1000']); child = os.fork();"
+        "import os, time; from ciphercost.host import supervisor; run_supervisor = supervisor.Supervisor('forked-' + str(os.getpid()));"
+        "process = run_supervisor.spawn(['sleep', '1000']); child = os.fork();"
         "print(process.pid, child, flush=True) if child else None; time.sleep(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as controller:

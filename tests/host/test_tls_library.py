@@ -26,19 +26,19 @@ QUICK = ("--workload", "connect", "--quick", "--time", "4s", "--no-latency", "--
 
 @pytest.fixture(scope="module", autouse=True)
 def libraries(require_possible: RequirePossible) -> None:
-    require_possible(lambda: [tls_library.directory(each, fetch=False) for each in tls_library.SUITES])
+    require_possible(lambda: [tls_library.directory(library, fetch=False) for library in tls_library.SUITES])
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory that servers can reach."""
-    made = Path(tempfile.mkdtemp(prefix="ciphercost-library-", dir="/var/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    directory = Path(tempfile.mkdtemp(prefix="ciphercost-library-", dir="/var/tmp"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
 
 
-def own(place: Path, *names: str) -> Path:
+def copied(place: Path, *names: str) -> Path:
     """The newest libraries, copied: these two, or the ones named."""
     for name in names or ("libssl.so.3", "libcrypto.so.3"):
         shutil.copy(tls_library.directory(NEWEST) / name, place / name)
@@ -67,8 +67,8 @@ OTHERS = (
     ("server", "library"),
     [
         ("nginx@1.18", "openssl-1.1.1"),
-        *(("nginx@1.26", each) for each in tls_library.SUITES if each != "openssl-1.1.1"),
-        *((each, NEWEST) for each in OTHERS),
+        *(("nginx@1.26", library) for library in tls_library.SUITES if library != "openssl-1.1.1"),
+        *((server, NEWEST) for server in OTHERS),
     ],
 )
 def test_a_server_uses_the_library_and_proves_it(
@@ -76,11 +76,11 @@ def test_a_server_uses_the_library_and_proves_it(
 ) -> None:
     require_server(*server.split("@"))
     done = run(f"{server}:tls", library, tmp_path, "prove", ())
-    said = " ".join(done.stdout.split())
-    assert done.returncode == 0, said + done.stderr
-    assert said.count("process: it uses libcrypto.so.") == 2, "one for each arm"
-    assert len(re.findall(rf"OpenSSL {re.escape(library.removeprefix('openssl-'))}[.a-z]", said)) == 2
-    assert "ENCRYPTED, proven by " in said
+    output = " ".join(done.stdout.split())
+    assert done.returncode == 0, output + done.stderr
+    assert output.count("process: it uses libcrypto.so.") == 2, "one for each arm"
+    assert len(re.findall(rf"OpenSSL {re.escape(library.removeprefix('openssl-'))}[.a-z]", output)) == 2
+    assert "ENCRYPTED, proven by " in output
 
 
 def test_libraries_are_compared_in_the_same_sessions(tmp_path: Path, require_server: RequireServer) -> None:
@@ -111,7 +111,7 @@ def test_libraries_are_compared_in_the_same_sessions(tmp_path: Path, require_ser
 
 def test_a_directory_of_the_users_is_used(place: Path, tmp_path: Path, require_server: RequireServer) -> None:
     require_server("nginx")
-    done = run("nginx:tls", own(place), tmp_path, "prove", ())
+    done = run("nginx:tls", copied(place), tmp_path, "prove", ())
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(place) in "".join(done.stdout.split())
 
@@ -121,10 +121,10 @@ def test_a_path_that_leads_elsewhere_is_not_proven(place: Path, tmp_path: Path, 
     for name in ("libssl.so.3", "libcrypto.so.3"):
         (place / name).symlink_to(tls_library.directory(NEWEST) / name)
     done = run("nginx:tls", place, tmp_path)
-    said = " ".join(done.stdout.split())
-    assert done.returncode == 1, said + done.stderr
-    assert "was not proven: process witness, encrypted arm: process " in said
-    assert "operations per second" not in said
+    output = " ".join(done.stdout.split())
+    assert done.returncode == 1, output + done.stderr
+    assert "was not proven: process witness, encrypted arm: " in output
+    assert "operations per second" not in output
 
 
 def test_a_library_that_is_too_old_is_refused_with_the_symbol_it_lacks(
@@ -132,7 +132,7 @@ def test_a_library_that_is_too_old_is_refused_with_the_symbol_it_lacks(
 ) -> None:
     require(shutil.which("cc"), "no C compiler")
     require_server("nginx")
-    own(place, "libcrypto.so.3")
+    copied(place, "libcrypto.so.3")
     (tmp_path / "empty.c").write_text("int nothing;")
     command: list[str | Path] = [
         "cc",
@@ -145,7 +145,7 @@ def test_a_library_that_is_too_old_is_refused_with_the_symbol_it_lacks(
     subprocess.run(command, check=True)
     done = run("nginx:tls", place, tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert re.search(r"does not go with nginx, which needs SSL_\w+: the library is too old", done.stderr), done.stderr
+    assert re.search(r"nginx, .* SSL_\w+: .*too old", done.stderr), done.stderr
 
 
 def empty(place: Path) -> None:
@@ -153,16 +153,16 @@ def empty(place: Path) -> None:
 
 
 def half(place: Path) -> None:
-    own(place, "libssl.so.3")
+    copied(place, "libssl.so.3")
 
 
 def text(place: Path) -> None:
-    own(place, "libcrypto.so.3")
+    copied(place, "libcrypto.so.3")
     (place / "libssl.so.3").write_text("hello")
 
 
 def foreign(place: Path) -> None:
-    content = bytearray((own(place) / "libssl.so.3").read_bytes())
+    content = bytearray((copied(place) / "libssl.so.3").read_bytes())
     content[18:20] = (243).to_bytes(2, "little")
     (place / "libssl.so.3").write_bytes(content)
 
@@ -176,8 +176,8 @@ def missing(place: Path) -> None:
     [
         (empty, "has no libssl.so.3"),
         (half, "has no libcrypto.so.3"),
-        (text, "libssl.so.3 is no library: it is no ELF file"),
-        (foreign, "libssl.so.3 is for riscv64, and this machine is "),
+        (text, "libssl.so.3 is no library"),
+        (foreign, "libssl.so.3 is for riscv64"),
         (missing, "is no directory"),
     ],
 )
@@ -194,7 +194,8 @@ def test_a_directory_without_the_libraries_is_refused(
 def test_an_unknown_library_is_refused_before_anything_starts(tmp_path: Path) -> None:
     done = run("nginx:tls", "openssl-3.7", tmp_path)
     assert done.returncode == 2
-    assert "tls has no library 'openssl-3.7': did you mean 'openssl-3.6'?" in done.stderr
+    assert "no library 'openssl-3.7'" in done.stderr
+    assert "did you mean 'openssl-3.6'?" in done.stderr
     done = run("nginx:tls", NEWEST, tmp_path, more=("--url", "https://127.0.0.1:1/"))
     assert done.returncode == 2
     assert "did not start your server" in done.stderr
@@ -224,6 +225,4 @@ def test_a_library_of_the_other_series_is_refused(
     require_server(*server.split("@"))
     done = run(f"{server}:tls", library, tmp_path)
     assert done.returncode == 2
-    assert "built for OpenSSL 1.1.1 and one built for 3.0 or later need different files" in " ".join(
-        done.stderr.split()
-    )
+    assert "need different files" in " ".join(done.stderr.split())

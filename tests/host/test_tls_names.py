@@ -13,11 +13,11 @@ from conftest import RequireServer
 
 
 def test_a_cipher_has_one_suite_in_each_version_that_has_it() -> None:
-    made = {(v, c): suite(MECHANISM.check({"version": v, "cipher": c})) for v in ("1.2", "1.3") for c in SUITES_13}
-    made |= {("1.2", c): suite(MECHANISM.check({"version": "1.2", "cipher": c})) for c in SUITES_CBC}
-    assert len(set(made.values())) == len(made) == 8
-    assert made["1.2", "aes256-cbc"] == "ECDHE-RSA-AES256-SHA384"
-    assert {name for (version, _), name in made.items() if version == "1.2"} <= set(offered("1.2"))
+    suites = {(v, c): suite(MECHANISM.check({"version": v, "cipher": c})) for v in ("1.2", "1.3") for c in SUITES_13}
+    suites |= {("1.2", c): suite(MECHANISM.check({"version": "1.2", "cipher": c})) for c in SUITES_CBC}
+    assert len(set(suites.values())) == len(suites) == 8
+    assert suites["1.2", "aes256-cbc"] == "ECDHE-RSA-AES256-SHA384"
+    assert {name for (version, _), name in suites.items() if version == "1.2"} <= set(offered("1.2"))
     assert not set(offered("1.2", cbc=False)) & {
         name.format(key) for name in SUITES_CBC.values() for key in ("RSA", "ECDSA")
     }

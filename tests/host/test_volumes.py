@@ -31,13 +31,13 @@ from ciphercost import mechanisms
 from ciphercost.engines import Installation
 from ciphercost.mechanisms._rest import AtRestContext
 name, run_id, *given = sys.argv[1:]
-made = supervisor.Supervisor(run_id)
-scratch = supervisor.scratch(run_id, made)
+run_supervisor = supervisor.Supervisor(run_id)
+scratch = supervisor.scratch(run_id, run_supervisor)
 mechanism = mechanisms.get(name)
-factors = mechanism.check(dict(each.split("=") for each in given))
-rest = AtRestContext(engines.get("sqlite"), Installation("sqlite", "", "library", ""), factors, scratch / "secrets", made)
+factors = mechanism.check(dict(word.split("=") for word in given))
+rest = AtRestContext(engines.get("sqlite"), Installation("sqlite", "", "library", ""), factors, scratch / "secrets", run_supervisor)
 with mechanism.volume("plain", scratch / "plain", rest, 1 << 20), mechanism.volume("encrypted", scratch / "encrypted", rest, 1 << 20):
-    print(made.pid, flush=True)
+    print(run_supervisor.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -56,7 +56,7 @@ def test_nothing_stays_mounted_whichever_process_is_killed(
         assert controller.stdout is not None
         supervisor_pid = int(controller.stdout.readline())
         assert len(left_of(run_id)) == (4 if name == "fscrypt" else 2)
-        assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
+        assert [leftover for leftover in leftovers.leftovers() if run_id in str(leftover)] == []
         if not supervised:
             os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
@@ -66,12 +66,12 @@ def test_nothing_stays_mounted_whichever_process_is_killed(
     wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
     if not supervised:
         assert left_of(run_id) != []
-        found = [each for each in leftovers.leftovers() if run_id in str(each)]
-        assert {"mount", "directory"} <= {each.kind for each in found}
-        assert leftovers.remove(found) == []
+        remains = [leftover for leftover in leftovers.leftovers() if run_id in str(leftover)]
+        assert {"mount", "directory"} <= {leftover.kind for leftover in remains}
+        assert leftovers.remove(remains) == []
     check_nothing_is_left(run_id)
     assert not (run_ownership.scratch_base() / run_id).exists()
-    assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
+    assert [leftover for leftover in leftovers.leftovers() if run_id in str(leftover)] == []
 
 
 def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +84,9 @@ def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, m
     innocent.mkdir()
     for place in (ours, innocent, tmp_path / "ciphercost-other-run-1"):
         journal.add(dead / journal.FILE, Entry("directory", str(place)))
-    found = leftovers.leftovers()
-    assert {each.what for each in found if each.run == "dead-run"} == {str(dead), str(ours)}
-    assert leftovers.remove([each for each in found if each.run == "dead-run"]) == []
+    remains = leftovers.leftovers()
+    assert {leftover.what for leftover in remains if leftover.run == "dead-run"} == {str(dead), str(ours)}
+    assert leftovers.remove([leftover for leftover in remains if leftover.run == "dead-run"]) == []
     assert not ours.exists()
     assert innocent.exists()
 
@@ -94,9 +94,9 @@ def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, m
 @pytest.fixture
 def run_supervisor() -> Iterator[tuple[Supervisor, Path]]:
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        yield made, supervisor.scratch(run_id, made)
-    assert made.problems == []
+    with Supervisor(run_id) as run_supervisor:
+        yield run_supervisor, supervisor.scratch(run_id, run_supervisor)
+    assert run_supervisor.problems == []
     check_nothing_is_left(run_id)
 
 
@@ -104,9 +104,9 @@ def test_the_blocks_of_a_file_are_read_below_the_policy(
     run_supervisor: tuple[Supervisor, Path], require_possible: RequirePossible
 ) -> None:
     require_possible(partial(mountable, "fscrypt"))
-    made, scratch = run_supervisor
+    supervisor, scratch = run_supervisor
     seen = {}
-    with image.mounted(made, scratch / "m", 1 << 20):
+    with image.mounted(supervisor, scratch / "m", 1 << 20):
         for name in ("plain", "encrypted"):
             directory = scratch / "m" / name
             directory.mkdir()
@@ -165,9 +165,9 @@ def test_mounts_with_odd_names_are_parsed_correctly(
     run_supervisor: tuple[Supervisor, Path], require_possible: RequirePossible
 ) -> None:
     require_possible(partial(mountable, "fscrypt"))
-    made, scratch = run_supervisor
+    supervisor, scratch = run_supervisor
     place = scratch / "a b\\c ü"
-    with image.mounted(made, place, 1 << 20) as file:
+    with image.mounted(supervisor, place, 1 << 20) as file:
         assert mounts.is_mounted(place)
         assert mounts.mount_of(place / "lost+found").point == str(place)
         assert image.backing(place.stat().st_dev) == str(file)
@@ -189,14 +189,14 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
     require_possible(partial(mountable, "fscrypt"))
     require_possible(partial(mountable, mechanism))
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        scratch = supervisor.scratch(run_id, made)
+    with Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         file, disk = scratch / "disk.ext4", scratch / "disk"
         disk.mkdir(mode=0o755)
         with file.open("xb") as opened:
             opened.truncate(mebibytes << 20)
-        made.run(["mkfs.ext4", "-q", "-m", "0", file])
-        with image.attached(made, file, disk):
+        run_supervisor.run(["mkfs.ext4", "-q", "-m", "0", file])
+        with image.attached(run_supervisor, file, disk):
             base = disk / "scratch"
             env = {**os.environ, "CIPHERCOST_SCRATCH": str(base)}
             arguments = [
@@ -213,13 +213,13 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
             done = subprocess.run(
                 command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=240, check=False
             )
-            said = " ".join((done.stdout + done.stderr).split())
-            assert done.returncode == 1, said
-            assert any(words in said for words in ("disk full", "No space left on device", "no room for")), said
-            assert "CIPHERCOST_SCRATCH" in said, said
-            assert "Traceback" not in said
+            output = " ".join((done.stdout + done.stderr).split())
+            assert done.returncode == 1, output
+            assert any(words in output for words in ("disk full", "No space left on device", "no room for")), output
+            assert "CIPHERCOST_SCRATCH" in output, output
+            assert "Traceback" not in output
             assert "operations per second" not in done.stdout
             assert [line for line in Path("/proc/mounts").read_text().splitlines() if f"{base}/" in line] == []
             assert list(base.iterdir()) == []
-    assert made.problems == []
+    assert run_supervisor.problems == []
     check_nothing_is_left(run_id)

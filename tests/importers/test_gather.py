@@ -135,6 +135,11 @@ SEP
 """
 HYPERFINE = '{"results": [{"command": "plain", "mean": 0.2, "times": [0.19, 0.21]}, {"command": "tls", "mean": 0.3, "times": [0.31, 0.29]}]}'
 LOG = "".join(f"{n % 4} {n // 4 + 1} {900 + n} 0 179529757{n // 100} {n % 100 * 9000}\n" for n in range(400))
+ATOP_SCREEN = """\
+CPU | sys       7% | user     20% | irq       0% | idle     71% | wait      2% |
+CPU | sys      30% | user     60% | irq       0% | idle     10% | wait      0% |
+"""
+TIMES = "Records: 1000\nExecution time INSERT: 4.500000000\nExecution time SELECT: 3.250000000\n"
 SAMPLES = {
     "pgbench": PGBENCH,
     "pgbench_13": PGBENCH_13,
@@ -143,6 +148,8 @@ SAMPLES = {
     "sysbench": SYSBENCH,
     "sar": SAR_DE,
     "atop": ATOP,
+    "atop_screen": ATOP_SCREEN,
+    "times": TIMES,
     "hyperfine": HYPERFINE,
     "pgbench_log": LOG,
 }
@@ -156,7 +163,7 @@ def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: s
     ].readings
 
 
-def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
+def import_texts(directory: Path, texts: dict[str, str], **given: object) -> Result:
     """Run `ciphercost import` on a folder with these files."""
     folder = directory / "given"
     for name, text in texts.items():
@@ -170,7 +177,7 @@ def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
 
 
 def codes(cell: Cell) -> set[str]:
-    return {each.code for each in cell.warnings}
+    return {warning.code for warning in cell.warnings}
 
 
 def runs(rates: dict[str, list[float]]) -> dict[str, str]:
@@ -179,8 +186,8 @@ def runs(rates: dict[str, list[float]]) -> dict[str, str]:
         f"{arm}-{number}.txt": PGBENCH.replace("1441.437456", f"{rate:.6f}")
         .replace("4301", str(round(rate * 2.98)))
         .replace("1.384", f"{2000 / rate:.3f}")
-        for arm, own in rates.items()
-        for number, rate in enumerate(own)
+        for arm, arm_rates in rates.items()
+        for number, rate in enumerate(arm_rates)
     }
 
 
@@ -190,7 +197,7 @@ PLAIN, TLS = [1441.0, 1460.0, 1432.0, 1470.0, 1449.0], [1280.0, 1301.0, 1262.0, 
 
 
 def test_the_interval_is_welchs_over_runs(tmp_path: Path) -> None:
-    (cell,) = made(tmp_path, runs({"plain": PLAIN, "tls": TLS})).cells
+    (cell,) = import_texts(tmp_path, runs({"plain": PLAIN, "tls": TLS})).cells
     estimate = cell.overhead["throughput"]
     theirs = stats.ttest_ind(np.log(TLS), np.log(PLAIN), equal_var=False)
     low, high = theirs.confidence_interval(0.95)
@@ -215,7 +222,7 @@ def test_its_interval_holds_the_truth_as_often_as_it_says() -> None:
 
 
 def test_an_imported_cell_has_numbers_and_is_unproven_without_a_proof_or_a_verdict(tmp_path: Path) -> None:
-    result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
+    result = import_texts(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
     (cell,) = result.cells
     assert (cell.status, cell.mode, cell.verdict, cell.proofs) == ("unproven", "imported", None, [])
     page = terminal.render(result)
@@ -234,7 +241,7 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
         )
         return PGBENCH.replace(PGBENCH[PGBENCH.index("progress") : PGBENCH.index("transaction type")], lines)
 
-    result = made(tmp_path, {"plain.txt": text(1441), "tls.txt": text(1300).replace("1441.437456", "1300.1")})
+    result = import_texts(tmp_path, {"plain.txt": text(1441), "tls.txt": text(1300).replace("1441.437456", "1300.1")})
     (cell,) = result.cells
     assert cell.overhead == {}
     assert cell.imported is not None
@@ -255,7 +262,7 @@ def test_seconds_are_no_runs_however_many_they_are(tmp_path: Path) -> None:
     difference.
     """
     steady = [PGBENCH.replace("1486.9", "1462.9").replace("1350.0", "1462.9"), PGBENCH.replace("1441.437456", "1300.1")]
-    (cell,) = made(tmp_path, {"plain.txt": steady[0], "tls.txt": steady[1]}).cells
+    (cell,) = import_texts(tmp_path, {"plain.txt": steady[0], "tls.txt": steady[1]}).cells
     assert cell.overhead == {}
 
 
@@ -271,7 +278,7 @@ def test_how_many_runs_would_resolve_five_percent() -> None:
 
 
 def test_copies_of_one_run_have_no_interval(tmp_path: Path) -> None:
-    (cell,) = made(
+    (cell,) = import_texts(
         tmp_path,
         {
             name: text + "\n" * number
@@ -288,34 +295,35 @@ def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: P
     (tmp_path / "given/plain-1").write_text(PGBENCH)
     (tmp_path / "given/plain-2").hardlink_to(tmp_path / "given/plain-1")
     (tmp_path / "given/plain-3").symlink_to(tmp_path / "given/plain-1")
-    found, said = gather.gather([tmp_path / "given", tmp_path / "given/plain-1"], Choices())
-    assert len(found.readings) == 1
-    assert sum("is the same file as" in each for each in said) == 3
-    with pytest.raises(UsageError, match="are the same file, given for both arms"):
+    record, lines = gather.gather([tmp_path / "given", tmp_path / "given/plain-1"], Choices())
+    assert len(record.readings) == 1
+    assert sum("is the same file as" in line for line in lines) == 3
+    with pytest.raises(UsageError, match="same file, given for both arms"):
         gather.gather([], Choices(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
 
 
 def test_runs_that_print_the_same_are_kept_with_a_note(tmp_path: Path) -> None:
     """mysqlslap prints thousandths of a second, so two runs may print the same."""
     slower = SLAP.replace("0.104", "0.106")
-    result = made(tmp_path, {"plain-1.txt": SLAP, "plain-2.txt": SLAP, "tls-1.txt": slower, "tls-2.txt": SLAP})
+    result = import_texts(tmp_path, {"plain-1.txt": SLAP, "plain-2.txt": SLAP, "tls-1.txt": slower, "tls-2.txt": SLAP})
     (cell,) = result.cells
     assert {arm: cell.arms[arm]["runs"] for arm in cell.arms} == {"plain": 2, "encrypted": 2}
-    (said,) = [each.text for each in cell.warnings if each.code == "same-content"]
-    assert "plain-2.txt" in said, "of files with the same text, the later one"
+    (note,) = [warning.text for warning in cell.warnings if warning.code == "same-content"]
+    assert "plain-2.txt" in note, "of files with the same text, the later one"
 
 
 def test_figures_of_0_are_left_out_aloud(tmp_path: Path) -> None:
     texts = runs({"plain": PLAIN, "tls": TLS})
     texts["tls-0.txt"] = texts["tls-0.txt"].replace("latency average = 1.562", "latency average = 0.000")
     assert "0.000 ms" in texts["tls-0.txt"]
-    (cell,) = made(tmp_path, texts).cells
-    (said,) = [each.text for each in cell.warnings if each.code == "zero-figures"]
-    assert said.startswith("latency_mean is 0 in 1 of 9 runs")
+    (cell,) = import_texts(tmp_path, texts).cells
+    (note,) = [warning.text for warning in cell.warnings if warning.code == "zero-figures"]
+    assert note.startswith("latency_mean ")
+    assert "1 of 9 runs" in note
 
 
 def test_one_arm_alone_has_levels_and_no_cost(tmp_path: Path) -> None:
-    result = made(tmp_path, runs({"tls": TLS}))
+    result = import_texts(tmp_path, runs({"tls": TLS}))
     (cell,) = result.cells
     assert cell.overhead == {}
     assert list(cell.arms) == ["encrypted"]
@@ -325,14 +333,14 @@ def test_one_arm_alone_has_levels_and_no_cost(tmp_path: Path) -> None:
 
 
 def test_tests_that_are_not_the_same_are_not_compared(tmp_path: Path) -> None:
-    result = made(tmp_path, {"plain.txt": PGBENCH, "tls.txt": PGBENCH.replace("clients: 2", "clients: 8")})
+    result = import_texts(tmp_path, {"plain.txt": PGBENCH, "tls.txt": PGBENCH.replace("clients: 2", "clients: 8")})
     assert [list(cell.arms) for cell in result.cells] == [["plain"], ["encrypted"]]
     assert all("not-the-same-test" in codes(cell) for cell in result.cells)
 
 
 @pytest.mark.parametrize("name", ["terminal", "md", "html", "csv", "latex", "json"])
 def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> None:
-    result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
+    result = import_texts(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
     page = formats.get(name)(result)
     estimate = result.cells[0].overhead["throughput"]
     assert (str(estimate.ratio) if name in ("csv", "json") else notation.worded(estimate).split()[0]) in page
@@ -345,7 +353,7 @@ def test_imported_runs_pass_no_gate_and_are_compared_with_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for name in ("a", "b"):
-        made(tmp_path / name, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
+        import_texts(tmp_path / name, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
     one, other = (tmp_path / name / "made" for name in ("a", "b"))
     assert command(monkeypatch, "compare", one, "--fail-over", "50%") == 1
     assert "imported: not paired, not proven" in " ".join(capsys.readouterr().out.split())
@@ -370,7 +378,9 @@ def test_one_arm_before_the_other_is_told_where_the_files_have_the_time(tmp_path
         "by turns": {"plain-1": at, "tls-1": at + 10, "tls-2": at + 20, "plain-2": at + 30},
     }
     for name, times in orders.items():
-        (cell,) = made(tmp_path / name, {each: stamped(when, 1400 + when % 100) for each, when in times.items()}).cells
+        (cell,) = import_texts(
+            tmp_path / name, {file: stamped(when, 1400 + when % 100) for file, when in times.items()}
+        ).cells
         assert cell.imported is not None
         assert cell.imported.order == name
         assert ("one-after-other" in codes(cell)) == (name != "by turns")
@@ -399,11 +409,11 @@ def as_sar(arm: str) -> str:
 def test_the_average_row_of_a_published_study_is_not_counted_again_nor_its_idle_edge(tmp_path: Path) -> None:
     rows = published()
     system = [float(row["system_percent_tls_off"]) for row in rows]
-    (found,) = read(as_sar("off"), tmp_path)
-    assert {note.code for note in found.notes} == {"average-row", "idle-edges"}
-    assert found.figures["host_system"] == pytest.approx(np.mean(system[1:-1]))
+    (reading,) = read(as_sar("off"), tmp_path)
+    assert {note.code for note in reading.notes} == {"average-row", "idle-edges"}
+    assert reading.figures["host_system"] == pytest.approx(np.mean(system[1:-1]))
     # The study quotes the mean including both the row of an idle machine and the average row.
-    assert abs(found.figures["host_system"] - np.mean(system)) > 0.5
+    assert abs(reading.figures["host_system"] - np.mean(system)) > 0.5
     # In the other arm the last row is not the average of the published rows.
     (other,) = read(as_sar("on"), tmp_path)
     assert "average-row" not in {note.code for note in other.notes}
@@ -411,9 +421,9 @@ def test_the_average_row_of_a_published_study_is_not_counted_again_nor_its_idle_
 
 def test_a_table_with_its_average_below_it_is_not_counted_again(tmp_path: Path) -> None:
     text = "mode;ms\noff;10,5\noff;12,0\noff;11,1\noff;11,2\noff;11,20\n"
-    found = read(text, tmp_path, columns="time=ms,arm=mode")
-    assert [each.seconds for each in found] == pytest.approx([0.0105, 0.012, 0.0111, 0.0112])
-    assert "average-row" in {note.code for note in found[0].notes}
+    readings = read(text, tmp_path, columns="time=ms,arm=mode")
+    assert [reading.seconds for reading in readings] == pytest.approx([0.0105, 0.012, 0.0111, 0.0112])
+    assert "average-row" in {note.code for note in readings[0].notes}
     labelled = read("mode;n;ms\noff;1;10,5\noff;2;12,0\nMittelwert;;11,25\n", tmp_path, columns="time=ms")
     assert len(labelled) == 2
 
@@ -440,22 +450,22 @@ def test_a_server_that_falls_within_a_run_is_told(tmp_path: Path) -> None:
         f"progress: {n}.0 s, {1160 - 110 * min(n, 9)}.0 tps, lat 1.3 ms stddev 0.2, 0 failed\n" for n in range(1, 13)
     )
     text = PGBENCH.replace(PGBENCH[PGBENCH.index("progress") : PGBENCH.index("transaction type")], lines)
-    (cell,) = made(tmp_path, {"plain.txt": PGBENCH, "tde.txt": text}).cells
-    (said,) = [each.text for each in cell.warnings if each.code == "not-steady"]
-    assert said.startswith("1 of 2 runs (encrypted)")
+    (cell,) = import_texts(tmp_path, {"plain.txt": PGBENCH, "tde.txt": text}).cells
+    (note,) = [warning.text for warning in cell.warnings if warning.code == "not-steady"]
+    assert note.startswith("1 of 2 runs (encrypted)")
 
 
 def test_both_arms_over_http_is_no_tls_and_told(tmp_path: Path) -> None:
     clear = WRK.replace("https", "http")
-    (cell,) = made(tmp_path, {"plain.txt": clear, "tls.txt": clear.replace("44981.91", "44000.00")}).cells
+    (cell,) = import_texts(tmp_path, {"plain.txt": clear, "tls.txt": clear.replace("44981.91", "44000.00")}).cells
     assert "same-scheme" in codes(cell)
-    assert any("both arms used http:" in each.text for each in cell.warnings)
+    assert any("both arms used http:" in warning.text for warning in cell.warnings)
 
 
 def test_mysqlslaps_thousandths_are_told_where_they_are_coarse(tmp_path: Path) -> None:
     coarse = SLAP.replace("0.104", "0.004").replace("0.100", "0.004").replace("0.114", "0.005")
     assert {note.code for note in read(coarse, tmp_path)[0].notes} == {"coarse", "iterations-hidden"}
-    with pytest.raises(UsageError, match=r"line 2: an average of 0\.204 s is not between"):
+    with pytest.raises(UsageError, match=r"line 2: .*0\.204 s is not between"):
         read(SLAP.replace("0.104", "0.204"), tmp_path)
 
 
@@ -487,9 +497,9 @@ def test_a_folder_tells_where_the_name_does_not_and_a_common_one_tells_nothing(t
     for folder in ("off", "on"):
         (tmp_path / "tls-study" / folder).mkdir(parents=True)
         (tmp_path / "tls-study" / folder / "run1.txt").write_text(PGBENCH + "\n" * len(folder))
-    found, said = gather.gather([tmp_path / "tls-study"], Choices())
-    assert {str(each.arm) for each in found.readings} == {"plain", "encrypted"}
-    assert any("plain by its folder 'off'" in each for each in said)
+    record, lines = gather.gather([tmp_path / "tls-study"], Choices())
+    assert {str(reading.arm) for reading in record.readings} == {"plain", "encrypted"}
+    assert any("plain by its folder 'off'" in line for line in lines)
     for name in ("a", "b"):
         (tmp_path / "tls" / name).mkdir(parents=True)
         (tmp_path / "tls" / name / "run.txt").write_text(PGBENCH + "\n" * ord(name))
@@ -501,12 +511,12 @@ def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
     for number, name in enumerate(("before", "after")):
         (tmp_path / f"{name}.txt").write_text(PGBENCH + "\n" * number)
     words = Choices(words=[("plain", "before"), ("encrypted", "aft*")])
-    assert {Path(each.file).stem: each.arm for each in gather.gather([tmp_path], words)[0].readings} == {
+    assert {Path(reading.file).stem: reading.arm for reading in gather.gather([tmp_path], words)[0].readings} == {
         "before": "plain",
         "after": "encrypted",
     }
     told = Choices(plain=[tmp_path / "after.txt"], encrypted=[tmp_path / "before.txt"])
-    assert [each.arm for each in gather.gather([], told)[0].readings] == ["plain", "encrypted"]
+    assert [reading.arm for reading in gather.gather([], told)[0].readings] == ["plain", "encrypted"]
     with pytest.raises(UsageError, match="none of your words"):
         gather.gather([tmp_path], Choices(words=[("plain", "earlier"), ("encrypted", "after")]))
     with pytest.raises(UsageError, match="contains the words of both arms"):
@@ -530,13 +540,15 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     token = WRK.replace(
         "https://127.0.0.1:40479/1000", "https://joe:hunter2@127.0.0.1:40479/1000?token=hunter2#hunter2"
     )
-    result = made(tmp_path, {**files, "wrk-tls.txt": token})
+    result = import_texts(tmp_path, {**files, "wrk-tls.txt": token})
     assert [cell.workload for cell in result.cells] == ["a command", "GET /1000?…"]
     assert result.cells[0].imported is not None
-    assert result.cells[0].imported.files[0].how == "its own words 'ssl disabled', its own words 'ssl required'"
+    how = result.cells[0].imported.files[0].how
+    assert "'ssl disabled'" in how
+    assert "'ssl required'" in how
     pages = [formats.get(name)(result) for name in ("terminal", "md", "json")]
     pages += [path.read_text() for path in (tmp_path / "made").iterdir() if path.is_file()]
-    assert any("1 of 3 runs of command 2 ended with an error" in page for page in pages)
+    assert any("1 of 3 runs of command 2" in page for page in pages)
     unsaid = tmp_path / "unsaid.json"
     unsaid.write_text(files["times.json"].replace("--ssl-mode=REQUIRED", "").replace("0.31", "1e-320"))
     assert command(monkeypatch, "import", unsaid) == 2
@@ -587,21 +599,21 @@ def test_words_of_arms_that_make_no_sense_are_refused(words: list[str]) -> None:
         (b"\x00\x01\x02\xff" * 50, "is not text"),
         (b"\x1f\x8b\x08rest", "compressed"),
         (b"\x96\xd5\x75rest", "sadf -d"),
-        (b"hello world\n", "line 1: 'hello world' is not the beginning of a known tool's output; known tools: ab, atop, h2load"),
+        (b"hello world\n", "line 1: 'hello world' .*known tools: ab, atop, atop-screen, autocannon, benchbase"),
         (b"a,b,c\n1,2,3\n", "map its columns: --columns"),
-        (PGBENCH.encode()[:-40], "line 18: the run that begins on line 1 has no line 'tps"),
-        ((PGBENCH + PGBENCH[:300]).encode(), r"the run that begins on line 19 has no line"),
+        (PGBENCH.encode()[:-40], "line 18: .*line 1 has no line 'tps"),
+        ((PGBENCH + PGBENCH[:300]).encode(), "begins on line 19 has no line"),
         ((WRK + SLAP).encode(), r"wrk \(line 1\) and mysqlslap \(line 15\)"),
-        ((PGBENCH + SAR_DE).encode(), r"contains results of pgbench \(line 1\) and sar \(line 19\)"),
+        ((PGBENCH + SAR_DE).encode(), r"pgbench \(line 1\) and sar \(line 19\)"),
         (PGBENCH.replace("4301", "0").encode(), "no transaction"),
         (b"progress: 1.0 s, 0.0 tps, lat -nan ms stddev -nan, 0 failed\n", "no transaction"),
-        (SAR_DE.replace("55,00", "15,00").encode(), "line 5: the shares of CPU time add up to 60.0 %"),
+        (SAR_DE.replace("55,00", "15,00").encode(), "line 5: .*60.0 %"),
         (SAR_DE.replace("     85,00", "").encode(), "line 4: 6 values for 7 columns"),
         (HYPERFINE.encode()[:-9], "not a complete export"),
         (b'{"results": []}', "contains no command"),
-        (LOG.encode() + b"what is this\n" + LOG.encode(), "line 401: 'what is this' is not a line of a pgbench log"),
+        (LOG.encode() + b"what is this\n" + LOG.encode(), "line 401: 'what is this' .*pgbench log"),
         (b"x" * 3_000_000, "is not the beginning of a known tool's output"),
-        (PGBENCH.encode() + b"y" * 3_000_000, "line 19: a line of more than a million characters"),
+        (PGBENCH.encode() + b"y" * 3_000_000, "line 19: .*million characters"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_used_is_refused_with_file_and_line(content: bytes, words: str, tmp_path: Path) -> None:
@@ -644,12 +656,12 @@ def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: 
         "engine": "\udcff",
         "mechanism": "\x1b",
     }
-    result, directory, said = import_run.run([folder], given, f"ciphercost import {os.fsdecode(b'plain-')}\udcff")
+    result, directory, lines = import_run.run([folder], given, f"ciphercost import {os.fsdecode(b'plain-')}\udcff")
     assert [cell.workload for cell in result.cells] == ["a\ufffd]0,x\ufffd\ufffd\ufffd"]
-    assert {Path(each.name).name for each in result.cells[0].imported.files} == {  # type: ignore[union-attr]
+    assert {Path(file.name).name for file in result.cells[0].imported.files} == {  # type: ignore[union-attr]
         "plain-\ufffd\ufffd[2J.csv", "tls-\ufffd.csv",
     }  # fmt: skip
-    pages = [*said, terminal.render(result), *(each.read_text() for each in directory.iterdir() if each.is_file())]
+    pages = [*lines, terminal.render(result), *(path.read_text() for path in directory.iterdir() if path.is_file())]
     assert not any(mark in page for page in pages for mark in ("\x1b", "\x07", "\x01", "\u202e", "\udcff"))
     (folder / os.fsdecode(b"x\xfe\x1b.txt")).write_text("what\n")
     with pytest.raises(UsageError) as refused:
@@ -658,7 +670,7 @@ def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: 
 
 
 def test_a_record_without_readings_is_refused(tmp_path: Path) -> None:
-    made(tmp_path, runs({"plain": PLAIN, "tls": TLS}))
+    import_texts(tmp_path, runs({"plain": PLAIN, "tls": TLS}))
     path = tmp_path / "made/imported.json"
     kept = msgspec.json.decode(path.read_bytes(), type=ImportedRecord)
     kept.readings = []
@@ -669,12 +681,12 @@ def test_a_record_without_readings_is_refused(tmp_path: Path) -> None:
 
 def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, said in (
+    for path, words in (
         (tmp_path / "empty", "has no files"),
         (tmp_path / "not", "no such file"),
         (Path("/dev/null"), "is not a regular file"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=words):
             gather.gather([path], Choices(only="plain"))
     with pytest.raises(UsageError, match="nothing to import"):
         gather.gather([], Choices())
@@ -682,18 +694,19 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
 
 def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path) -> None:
     progress = "progress: 1.0 s, 1.0 tps, lat 1.0 ms stddev 0.2, 0 failed\n" * 20_000
-    with pytest.raises(UsageError, match=r"plain\.txt, line 20019: a result of wrk begins here, in a file of pgbench"):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 20019: .* wrk .* pgbench"):
         read(PGBENCH + progress + WRK, tmp_path)
 
 
 def test_many_files_are_told_in_few_lines(tmp_path: Path) -> None:
     for name, text in runs({"plain": [1400.0 + n for n in range(10)], "tls": [1300.0 + n for n in range(10)]}).items():
         (tmp_path / name).write_text(text)
-    _, said = gather.gather([tmp_path], Choices())
-    assert said == [
-        f"10 files, 10 runs, plain by its name (pgbench): {tmp_path}/plain-0.txt …",
-        f"10 files, 10 runs, encrypted by its name (pgbench): {tmp_path}/tls-0.txt …",
-    ]
+    _, lines = gather.gather([tmp_path], Choices())
+    plain, encrypted = lines
+    assert plain.startswith("10 files, 10 runs, plain ")
+    assert plain.endswith(f" (pgbench): {tmp_path}/plain-0.txt …")
+    assert encrypted.startswith("10 files, 10 runs, encrypted ")
+    assert encrypted.endswith(f" (pgbench): {tmp_path}/tls-0.txt …")
 
 
 def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) -> None:
@@ -704,9 +717,9 @@ def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) ->
         (".hidden", b"x"),
     ):
         (tmp_path / name).write_bytes(content)
-    found, said = gather.gather([tmp_path], Choices(only="plain"))
-    assert len(found.readings) == 1
-    assert [line.partition(":")[0] for line in said] == ["skipped", "skipped", str(tmp_path / "plain.txt")]
+    record, lines = gather.gather([tmp_path], Choices(only="plain"))
+    assert len(record.readings) == 1
+    assert [line.partition(":")[0] for line in lines] == ["skipped", "skipped", str(tmp_path / "plain.txt")]
     (tmp_path / "plain.txt").unlink()
     with pytest.raises(UsageError, match="none of these files is a result"):
         gather.gather([tmp_path], Choices(only="plain"))
@@ -716,53 +729,53 @@ def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) ->
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_any_encoding_and_any_line_end(encoding: str, ends: str, tmp_path: Path) -> None:
     text = "Müller's run\n" + PGBENCH
-    found = read(text.replace("\n", ends).encode(encoding), tmp_path)
-    assert found[0].figures == read(PGBENCH, tmp_path)[0].figures
-    assert found[0].series["throughput"] == [1462.9, 1486.9, 1350.0]
+    readings = read(text.replace("\n", ends).encode(encoding), tmp_path)
+    assert readings[0].figures == read(PGBENCH, tmp_path)[0].figures
+    assert readings[0].series["throughput"] == [1462.9, 1486.9, 1350.0]
 
 
 def test_decimal_commas(tmp_path: Path) -> None:
     comma = PGBENCH.replace("1441.437456", "1441,437456").replace("1.384", "1,384").replace("1462.9", "1462,9")
     assert read(comma, tmp_path)[0].figures == read(PGBENCH, tmp_path)[0].figures
-    (found,) = read(SAR_DE, tmp_path)
-    assert found.figures["host_user"] == pytest.approx((10 + 30.5 + 20.25) / 3)
-    assert found.ended is not None
-    assert found.started is not None
-    assert found.ended - found.started == 15  # past midnight
+    (reading,) = read(SAR_DE, tmp_path)
+    assert reading.figures["host_user"] == pytest.approx((10 + 30.5 + 20.25) / 3)
+    assert reading.ended is not None
+    assert reading.started is not None
+    assert reading.ended - reading.started == 15  # past midnight
 
 
 def test_the_order_of_standard_output_and_error_does_not_matter(tmp_path: Path) -> None:
     lines = PGBENCH.splitlines(keepends=True)
     told, progress = lines[:1] + lines[5:], lines[1:5]
     for text in ("".join(told + progress), "".join(progress + told), PGBENCH):
-        (found,) = read(text, tmp_path)
-        assert found.series["throughput"] == [1462.9, 1486.9, 1350.0]
-        assert found.figures["throughput"] == 1441.437456
+        (reading,) = read(text, tmp_path)
+        assert reading.series["throughput"] == [1462.9, 1486.9, 1350.0]
+        assert reading.figures["throughput"] == 1441.437456
     (alone,) = read("".join(progress), tmp_path)
     assert alone.figures["throughput"] == pytest.approx(np.mean([1462.9, 1486.9, 1350.0]))
     assert [note.code for note in alone.notes] == ["progress-only"]
 
 
 def test_an_old_pgbench_is_read_by_its_rate_without_connecting(tmp_path: Path) -> None:
-    (found,) = read(PGBENCH_13, tmp_path)
-    assert (found.figures["throughput"], found.version) == (1441.437456, "")
+    (reading,) = read(PGBENCH_13, tmp_path)
+    assert (reading.figures["throughput"], reading.version) == (1441.437456, "")
 
 
 def test_a_connection_for_each_transaction_is_in_the_rate_and_not_mixed_with_kept_ones(tmp_path: Path) -> None:
     old = PGBENCH_13.replace("1433.590000", "200.0").replace("1441.437456", "990.0").replace("4301", "600")
-    (found,) = read(old, tmp_path)
-    assert (found.figures["throughput"], found.seconds, found.factors["connect"]) == (200.0, 3.0, "each")
-    assert [note.code for note in found.notes] == ["connect-each"]
-    assert re.findall(r"\d+\.\d", found.notes[0].text)[:2] == ["200.0", "990.0"], "with connecting, and without"
+    (reading,) = read(old, tmp_path)
+    assert (reading.figures["throughput"], reading.seconds, reading.factors["connect"]) == (200.0, 3.0, "each")
+    assert [note.code for note in reading.notes] == ["connect-each"]
+    assert re.findall(r"\d+\.\d", reading.notes[0].text)[:2] == ["200.0", "990.0"], "with connecting, and without"
     new = PGBENCH.replace("initial connection time = 18.307", "average connection time = 4.125")
     new = new.replace("without initial connection time", "including reconnection times")
-    (found,) = read(new, tmp_path)
-    assert (found.figures["throughput"], found.factors["connect"]) == (1441.437456, "each")
-    assert "4.125 ms on average" in found.notes[0].text
+    (reading,) = read(new, tmp_path)
+    assert (reading.figures["throughput"], reading.factors["connect"]) == (1441.437456, "each")
+    assert "4.125 ms on average" in reading.notes[0].text
     (kept,) = read(PGBENCH, tmp_path)
     assert "connect" not in kept.factors
     assert kept.seconds == 3.0
-    assert imported.key(kept) != imported.key(found)
+    assert imported.key(kept) != imported.key(reading)
     for end in range(new.index("tps = 1441"), len(new) - 2):
         with pytest.raises(UsageError, match=r"cut off|no line"):
             read(new[:end], tmp_path)
@@ -770,7 +783,7 @@ def test_a_connection_for_each_transaction_is_in_the_rate_and_not_mixed_with_kep
 
 def test_prepared_and_simple_and_other_threads_are_not_one_cell(tmp_path: Path) -> None:
     prepared, threads = PGBENCH.replace("mode: simple", "mode: prepared"), PGBENCH.replace("threads: 1", "threads: 2")
-    result = made(tmp_path, {"plain-1.txt": PGBENCH, "plain-2.txt": prepared, "plain-3.txt": threads})
+    result = import_texts(tmp_path, {"plain-1.txt": PGBENCH, "plain-2.txt": prepared, "plain-3.txt": threads})
     assert [cell.factors for cell in result.cells] == [
         {"scale": "1", "query_mode": "simple", "threads": "1"},
         {"scale": "1", "query_mode": "prepared", "threads": "1"},
@@ -784,11 +797,11 @@ def test_prepared_and_simple_and_other_threads_are_not_one_cell(tmp_path: Path) 
      ("21/11/2026", "2026-11-21"), ("05/06/2026", None), ("99/99/2026", None), ("today", None)],
 )  # fmt: skip
 def test_sars_dates(date: str, expected: str | None, tmp_path: Path) -> None:
-    (found,) = read(SAR_DE.replace("21.11.2026", date), tmp_path)
+    (reading,) = read(SAR_DE.replace("21.11.2026", date), tmp_path)
     if expected is None:
-        assert found.started is None
+        assert reading.started is None
     else:
-        assert str(np.datetime64(int(found.started or 0), "s")).startswith(expected)
+        assert str(np.datetime64(int(reading.started or 0), "s")).startswith(expected)
 
 
 def test_twelve_hours_are_twenty_four(tmp_path: Path) -> None:
@@ -797,8 +810,8 @@ def test_twelve_hours_are_twenty_four(tmp_path: Path) -> None:
     assert read(text, tmp_path)[0].started == read(SAR_DE, tmp_path)[0].started
     noon = text.replace("11:59:50 PM", "11:59:50 AM").replace("11:59:55 PM", "11:59:55 AM").replace(" AM", " XM", 0)
     noon = noon.replace("12:00:00 AM", "12:00:00 PM").replace("12:00:05 AM", "12:00:05 PM")
-    (found,) = read(noon, tmp_path)
-    assert (found.ended or 0) - (found.started or 0) == 15
+    (reading,) = read(noon, tmp_path)
+    assert (reading.ended or 0) - (reading.started or 0) == 15
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -807,10 +820,10 @@ def test_twelve_hours_are_twenty_four(tmp_path: Path) -> None:
 def test_the_columns_of_a_table_are_what_was_said(tmp_path: Path) -> None:
     text = "mode,elapsed_ms,n,who\nplain,2000,1000,a\ntls,2500,1000,b\nplain,2100,1000,a\ntls,2600,1000,b\n"
     (tmp_path / "t.csv").write_text(text)
-    found, _ = gather.gather(
+    record, _ = gather.gather(
         [tmp_path / "t.csv"], Choices(columns=csv_columns.columns("time=elapsed_ms,arm=mode,operations=n"))
     )
-    assert [(each.arm, each.figures["throughput"]) for each in found.readings] == [
+    assert [(reading.arm, reading.figures["throughput"]) for reading in record.readings] == [
         ("plain", 500.0), ("plain", pytest.approx(1000 / 2.1)), ("encrypted", 400.0), ("encrypted", pytest.approx(1000 / 2.6)),
     ]  # fmt: skip
 
@@ -821,12 +834,12 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
     )
     (tmp_path / "t.csv").write_text("tls,run,tps\n" + rows)
     columns = csv_columns.columns("throughput=tps,arm=tls,run=run")
-    found, _ = gather.gather([tmp_path / "t.csv"], Choices(columns=columns))
-    assert len(found.readings) == 6
-    assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
+    record, _ = gather.gather([tmp_path / "t.csv"], Choices(columns=columns))
+    assert len(record.readings) == 6
+    assert record.readings[0].series["throughput"] == [float(value) for value in range(110, 130)]
     without, _ = gather.gather([tmp_path / "t.csv"], Choices(columns=columns[:2]))
     assert len(without.readings) == 2
-    assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
+    assert "rows-of-one-run" in {note.code for reading in without.readings for note in reading.notes}
     each_row = csv_columns.columns("throughput=tps,arm=tls,run=row")
     assert len(gather.gather([tmp_path / "t.csv"], Choices(columns=each_row))[0].readings) == 120
 
@@ -835,7 +848,7 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
     ("columns", "text", "words"),
     [
         ("time=t", "t\n1\n", "the unit of 't' is unknown"),
-        ("time=t:s", "x\n1\n", "line 1: column 't' does not exist: known: x"),
+        ("time=t:s", "x\n1\n", "line 1: .*'t' does not exist: .*x"),
         ("time=t:s", "t,t\n1,2\n", "exists 2 times"),
         ("time=t:s", "t;n\n1,5\n", "line 2: 1 values for 2 columns"),
         ("time=t:s", "t\nfast\n", "line 2: 'fast' is not a number"),
@@ -844,7 +857,7 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
         ("time=t:s", "t\nnan\n", "can't be compared"),
         ("time=t:s", "t\n", "no row below"),
         ("time=t:s", 'n,t\n1,"1,5"\n', "is ambiguous"),
-        ("time=t:s", "n;t\n1;1,5\n1;1.5\n", "line 3: '1.5' has a point where other figures have a comma"),
+        ("time=t:s", "n;t\n1;1,5\n1;1.5\n", "line 3: '1.5' has a point"),
         ("cpu=c", "c,n\n50,1\n", r"--columns cpu=c:%"),
         ("cpu=c:%", "c,n\n150,1\n", "is impossible"),
         ("time=t:s", 't,n\n"1\n', "line"),
@@ -873,17 +886,17 @@ def test_commas_between_thousands_are_not_read_as_decimals(tmp_path: Path) -> No
 
 def test_a_row_is_an_average_by_its_figures_and_not_by_a_workloads_name(tmp_path: Path) -> None:
     text = "arm;query;ms\noff;sum of a column;10.5\noff;point;2.5\noff;total rows;30.5\n"
-    found = read(text, tmp_path, columns="time=ms,arm=arm,workload=query")
-    assert [each.workload for each in found] == ["sum of a column", "point", "total rows"]
+    readings = read(text, tmp_path, columns="time=ms,arm=arm,workload=query")
+    assert [reading.workload for reading in readings] == ["sum of a column", "point", "total rows"]
     labelled = read("q;ms\na;10.5\nsum of a column;12.0\nb;11.1\nsum;33.6\n", tmp_path, columns="time=ms")
-    assert [each.seconds for each in labelled] == pytest.approx([0.0105, 0.012, 0.0111])
+    assert [reading.seconds for reading in labelled] == pytest.approx([0.0105, 0.012, 0.0111])
     assert [note.code for note in labelled[0].notes] == ["average-row", "no-average-row"]
     of_arms = "arm;q;ms\noff;a;10\noff;b;12\noff;mean;11\non;a;20\non;b;22\non;mean;21\n"
     assert len(read(of_arms, tmp_path, columns="time=ms,arm=arm")) == 4
 
 
 @pytest.mark.parametrize(
-    "text", ["time", "time=", "speed=x", "time=a,time=b", "arm=x", "time=x:parsec", "operations=n:ms"]
+    "text", ["time", "time=", "speed=x", "time=a,time=A", "arm=x", "time=x:parsec", "operations=n:ms"]
 )
 def test_a_map_of_columns_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--columns"):
@@ -899,17 +912,17 @@ def test_a_unit_may_stand_in_the_columns_name(name: str, unit: str) -> None:
 
 
 def test_a_unit_that_contradicts_the_rate_is_told(tmp_path: Path) -> None:
-    (found,) = read("t;n;rate\n2000;1000;500\n", tmp_path, columns="time=t:s,operations=n,throughput=rate")
-    assert [note.code for note in found.notes] == ["contradiction"]
-    assert "a unit is wrong" in found.notes[0].text
+    (reading,) = read("t;n;rate\n2000;1000;500\n", tmp_path, columns="time=t:s,operations=n,throughput=rate")
+    assert [note.code for note in reading.notes] == ["contradiction"]
+    assert "a unit is wrong" in reading.notes[0].text
 
 
 def test_what_a_table_says_comes_back_from_it(tmp_path: Path) -> None:
     values = [0.001, 12.5, 1234.5678, 1e6]
     for comma, delimiter in ((False, ","), (False, ";"), (True, ";"), (True, "\t")):
         rows = "".join(f"{value:.4f}{delimiter}x\n".replace(".", "," if comma else ".") for value in values)
-        found = read(f"rate{delimiter}name\n{rows}", tmp_path, columns="throughput=rate")
-        assert [each.figures["throughput"] for each in found] == values
+        readings = read(f"rate{delimiter}name\n{rows}", tmp_path, columns="throughput=rate")
+        assert [reading.figures["throughput"] for reading in readings] == values
 
 
 # ── logs of pgbench ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -917,8 +930,8 @@ def test_what_a_table_says_comes_back_from_it(tmp_path: Path) -> None:
 
 def test_threads_logs_are_one_run(tmp_path: Path) -> None:
     lines = LOG.splitlines(keepends=True)
-    for name, own in (("plain_log.77", lines[::2]), ("plain_log.77.1", lines[1::2])):
-        (tmp_path / name).write_text("".join(own))
+    for name, part in (("plain_log.77", lines[::2]), ("plain_log.77.1", lines[1::2])):
+        (tmp_path / name).write_text("".join(part))
     (both,) = gather.gather([tmp_path], Choices())[0].readings
     (tmp_path / "one").mkdir()
     (alone,) = read(LOG, tmp_path / "one", "plain_log.78")
@@ -944,14 +957,14 @@ QUICK = settings(max_examples=examples(300), suppress_health_check=[HealthCheck.
 def anything(content: bytes, directory: Path, columns: str = "") -> None:
     """Any content is either read, or refused with the file's name."""
     try:
-        found = read(content, directory, columns=columns)
+        readings = read(content, directory, columns=columns)
     except UsageError as error:
         if "plain.txt" not in str(error):
             raise
         return
-    cells = imported.specs(ImportedRecord(1, [], found), "", "tls")
+    cells = imported.specs(ImportedRecord(1, [], readings), "", "tls")
     for number, known in enumerate(cells):
-        imported.cell(known, [each for each in found if each.cell == number], [])
+        imported.cell(known, [reading for reading in readings if reading.cell == number], [])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -990,20 +1003,20 @@ def test_random_tables_are_read_or_refused(rows: list[list[str]], tmp_path: Path
 @pytest.mark.parametrize("name", ["pgbench", "pgbench_13", "wrk", "mysqlslap", "sysbench", "hyperfine"])
 def test_a_summary_cut_anywhere_never_gives_other_figures(name: str, tmp_path: Path) -> None:
     text = SAMPLES[name]
-    whole = [each.figures for each in read(text, tmp_path)]
+    whole = [reading.figures for reading in read(text, tmp_path)]
     for end in range(len(text)):
         try:
-            found = read(text[:end], tmp_path)
+            readings = read(text[:end], tmp_path)
         except UsageError:
             continue
-        noted = {note.code for each in found for note in each.notes}
+        noted = {note.code for reading in readings for note in reading.notes}
         if "progress-only" in noted:
             continue
-        assert len(found) == len(whole), text[:end]
-        for own, all_of_it in zip(found, whole, strict=True):
-            assert own.figures == all_of_it or ("cut-off" in noted and own.figures.items() <= all_of_it.items()), text[
-                :end
-            ]
+        assert len(readings) == len(whole), text[:end]
+        for reading, all_of_it in zip(readings, whole, strict=True):
+            assert reading.figures == all_of_it or (
+                "cut-off" in noted and reading.figures.items() <= all_of_it.items()
+            ), text[:end]
 
 
 @given(
@@ -1021,9 +1034,9 @@ def test_a_summary_of_pgbench_comes_back_as_it_was_printed(
         f"number of transactions actually processed: {round(rate) + 1}\nlatency average = {latency:.3f} ms\n"
         f"initial connection time = {connecting:.3f} ms\ntps = {rate:.6f} (without initial connection time)\n"
     )
-    (found,) = pgbench.read(Lines(text.splitlines(keepends=True)))
-    assert found.figures == {"throughput": float(f"{rate:.6f}"), "latency_mean": float(f"{latency:.3f}")}
-    assert (found.clients, found.factors, found.operations) == (clients, {"scale": str(scale)}, round(rate) + 1)
+    (reading,) = pgbench.read(Lines(text.splitlines(keepends=True)))
+    assert reading.figures == {"throughput": float(f"{rate:.6f}"), "latency_mean": float(f"{latency:.3f}")}
+    assert (reading.clients, reading.factors, reading.operations) == (clients, {"scale": str(scale)}, round(rate) + 1)
 
 
 def test_every_importer_knows_its_own_sample_and_no_other_does() -> None:
@@ -1048,10 +1061,10 @@ def test_a_log_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
             for n in range(100_000)
         )
     tracemalloc.start()
-    (found,) = gather.gather([path], Choices())[0].readings
+    (reading,) = gather.gather([path], Choices())[0].readings
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found.operations == 100_000
+    assert reading.operations == 100_000
     assert most < path.stat().st_size
 
 
@@ -1080,11 +1093,11 @@ def test_the_command_says_what_it_read_as_what_and_how_to_get_a_real_answer(
     status = command(
         monkeypatch, "import", *files, "-o", tmp_path / "made", "--mechanism", "tls", "--json", tmp_path / "r.json"
     )
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert status == 0
-    assert f"{tmp_path}/tls-0.txt: 1 run, encrypted by its name (pgbench)" in said.err
-    assert "12" in said.out
-    assert "ciphercost run postgresql:tls" in said.out
+    assert re.search(r"/tls-0\.txt: 1 run, encrypted .*\(pgbench\)", printed.err)
+    assert "12" in printed.out
+    assert "ciphercost run postgresql:tls" in printed.out
     assert msgspec.json.decode((tmp_path / "r.json").read_bytes(), type=Result).cells[0].mode == "imported"
     assert command(monkeypatch, "report", tmp_path / "made") == 0
     assert "IMPORTED: NOT PAIRED, NOT PROVEN" in capsys.readouterr().out

@@ -24,7 +24,21 @@ from ciphercost.model.result import Cell
 from ciphercost.report.formats import _imported, md, terminal
 from ciphercost.report.words import verdict_text
 from ciphercost.runs import import_run
-from test_gather import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
+from test_gather import (
+    HYPERFINE,
+    LOG,
+    PGBENCH,
+    PLAIN,
+    QUICK,
+    SYSBENCH,
+    TLS,
+    WRK,
+    anything,
+    codes,
+    import_texts,
+    read,
+    runs,
+)
 
 # wrk2 -t2 -c4 -d20s -R2000 --latency -U, in the format of its printing code; the detailed spectra are cut to two rows.
 WRK2 = """\
@@ -82,25 +96,25 @@ SYSBENCH_RATE = SYSBENCH.replace("Number of threads: 2\n", "Number of threads: 2
 
 
 def note(reading: Reading, code: str) -> str:
-    (said,) = [each.text for each in reading.notes if each.code == code]
-    return said
+    (text,) = [warning.text for warning in reading.notes if warning.code == code]
+    return text
 
 
 # ── rates that were set ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_wrk2s_uncorrected_latencies_are_not_its_recorded_ones(tmp_path: Path) -> None:
-    (found,) = read(WRK2, tmp_path)
-    assert found.figures == {"latency_mean": 1.42, "latency_p50": 1.10, "latency_p99": pytest.approx(8.20)}
+    (reading,) = read(WRK2, tmp_path)
+    assert reading.figures == {"latency_mean": 1.42, "latency_p50": 1.10, "latency_p99": pytest.approx(8.20)}
     swapped = WRK2.replace("Recorded Latency", "X").replace("Uncorrected Latency", "Recorded Latency")
-    (found,) = read(swapped.replace("X)", "Uncorrected Latency (measured so)"), tmp_path)
-    assert found.figures["latency_p50"] == pytest.approx(0.18)
+    (reading,) = read(swapped.replace("X)", "Uncorrected Latency (measured so)"), tmp_path)
+    assert reading.figures["latency_p50"] == pytest.approx(0.18)
 
 
 def test_a_rate_that_wrk2_was_given_is_no_throughput(tmp_path: Path) -> None:
-    (found,) = read(WRK2, tmp_path)
-    assert "throughput" not in found.figures
-    assert "the rate was set" in note(found, "rate-limited")
+    (reading,) = read(WRK2, tmp_path)
+    assert "throughput" not in reading.figures
+    assert "the rate was set" in note(reading, "rate-limited")
     short = "\n".join(line for line in WRK2.splitlines() if "calibration" not in line) + "\n"
     assert "throughput" not in read(short, tmp_path)[0].figures
     # Forks of wrk2 print which of the two it was.
@@ -111,10 +125,10 @@ def test_a_rate_that_wrk2_was_given_is_no_throughput(tmp_path: Path) -> None:
 
 
 def test_a_rate_that_sysbench_was_given_is_no_throughput(tmp_path: Path) -> None:
-    (found,) = read(SYSBENCH_RATE, tmp_path)
-    assert sorted(found.figures) == ["latency_mean"]
-    assert "throughput" not in found.series
-    assert "the rate was set to 61000" in note(found, "rate-limited")
+    (reading,) = read(SYSBENCH_RATE, tmp_path)
+    assert sorted(reading.figures) == ["latency_mean"]
+    assert "throughput" not in reading.series
+    assert "the rate was set to 61000" in note(reading, "rate-limited")
     (told_by_queue,) = read(
         SYSBENCH.replace("[ 2s ] thds", "[ 1s ] queue length: 0 concurrency: 0\n[ 2s ] thds"), tmp_path
     )
@@ -134,10 +148,10 @@ def test_a_rate_that_sysbench_was_given_is_no_throughput(tmp_path: Path) -> None
 def test_a_rate_on_the_command_line_above_a_result_is_a_set_rate(
     command: str, text: str, rate: str, tmp_path: Path
 ) -> None:
-    (found,) = read(f"{command}\n{text}", tmp_path)
-    assert ("throughput" in found.figures) == (not rate)
+    (reading,) = read(f"{command}\n{text}", tmp_path)
+    assert ("throughput" in reading.figures) == (not rate)
     if rate:
-        assert f"the rate was set to {rate}" in note(found, "rate-limited")
+        assert f"the rate was set to {rate}" in note(reading, "rate-limited")
 
 
 def test_pgbenchs_rate_stays_set_with_a_log_or_progress_alone(tmp_path: Path) -> None:
@@ -148,7 +162,7 @@ def test_pgbenchs_rate_stays_set_with_a_log_or_progress_alone(tmp_path: Path) ->
     progress = "".join(line + "\n" for line in limited.splitlines() if line.startswith("progress"))
     (alone,) = read(progress, tmp_path)
     assert "throughput" not in alone.figures
-    assert {"rate-limited", "progress-only"} == {each.code for each in alone.notes}
+    assert {"rate-limited", "progress-only"} == {note.code for note in alone.notes}
     lags = "".join(f"{line} {100 + n}\n" for n, line in enumerate(LOG.splitlines()))
     (log,) = read(lags, tmp_path, "plain_log.1")
     assert sorted(log.figures) == ["latency_mean", "latency_p50", "latency_p99"]
@@ -169,8 +183,8 @@ def test_a_log_of_intervals_of_a_set_rate_has_no_throughput(tmp_path: Path) -> N
     rows = [
         f"{1795353155 + n} {300 + n} 320376 2219493442 79 19938 147035 684428425 0 10454 0 0 0 0 0" for n in range(5)
     ]
-    (found,) = read("\n".join(rows) + "\n", tmp_path, "plain_log.1")
-    assert list(found.figures) == ["latency_mean"]
+    (reading,) = read("\n".join(rows) + "\n", tmp_path, "plain_log.1")
+    assert list(reading.figures) == ["latency_mean"]
     free = [" ".join([*row.split()[:6], *["0"] * 9]) for row in rows]
     assert "throughput" in read("\n".join(free) + "\n", tmp_path, "plain_log.1")[0].figures
 
@@ -181,7 +195,7 @@ def test_set_rates_cost_latency_only(tmp_path: Path) -> None:
         for arm, level in (("plain", 1.42), ("tls", 1.62))
         for n in range(4)
     }
-    result = made(tmp_path, texts)
+    result = import_texts(tmp_path, texts)
     (cell,) = result.cells
     assert "throughput" not in cell.overhead
     assert cell.overhead["latency_mean"].ratio == pytest.approx(1.14, abs=0.02)
@@ -198,18 +212,18 @@ def test_rates_that_are_all_alike_are_doubted(tmp_path: Path) -> None:
     columns = {"columns": "throughput=rate,arm=tls,latency=lat:ms", "output": tmp_path / "made"}
     (cell,) = import_run.run([tmp_path / "t.csv"], columns)[0].cells
     assert "rate-alike" in codes(cell)
-    (free,) = made(tmp_path / "free", runs({"plain": PLAIN, "tls": TLS})).cells
+    (free,) = import_texts(tmp_path / "free", runs({"plain": PLAIN, "tls": TLS})).cells
     assert "rate-alike" not in codes(free)
 
 
 # ── a log of a sample ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sampled(share: float, seed: int = 1, clients: int = 4, each: int = 3000) -> tuple[str, str]:
+def sampled(share: float, seed: int = 1, clients: int = 4, per_client: int = 3000) -> tuple[str, str]:
     """Return (the whole log, the same with --sampling-rate) of one run of pgbench."""
     random = np.random.default_rng(seed)
     lines = []
-    for number in range(each):
+    for number in range(per_client):
         for client in range(clients):
             at = number * 2000 + client * 400
             lines.append(
@@ -221,11 +235,11 @@ def sampled(share: float, seed: int = 1, clients: int = 4, each: int = 3000) -> 
 def test_a_sampled_log_has_the_throughput_of_the_whole_run(tmp_path: Path) -> None:
     whole, part = sampled(0.1)
     (all_of_it,) = read(whole, tmp_path, "plain_log.1")
-    (found,) = read(part, tmp_path, "plain_log.1")
-    assert found.figures["throughput"] == pytest.approx(all_of_it.figures["throughput"], rel=0.01)
-    assert found.operations == pytest.approx(12000, rel=0.01)
-    assert "10 %" in note(found, "sampled-log")
-    assert not [each for each in all_of_it.notes if each.code == "sampled-log"]
+    (reading,) = read(part, tmp_path, "plain_log.1")
+    assert reading.figures["throughput"] == pytest.approx(all_of_it.figures["throughput"], rel=0.01)
+    assert reading.operations == pytest.approx(12000, rel=0.01)
+    assert "10 %" in note(reading, "sampled-log")
+    assert not [note for note in all_of_it.notes if note.code == "sampled-log"]
     (little,) = read("".join(part.splitlines(keepends=True)[:60]), tmp_path, "plain_log.1")
     assert "throughput" not in little.figures
 
@@ -236,7 +250,7 @@ def test_sampling_in_one_arm_does_not_look_like_a_cost(tmp_path: Path) -> None:
         whole, part = sampled(0.1, n)
         texts[f"plain_log.{n + 1}"] = whole
         texts[f"tls_log.{n + 1}"] = part
-    (cell,) = made(tmp_path, texts).cells
+    (cell,) = import_texts(tmp_path, texts).cells
     assert cell.imported is not None
     assert cell.imported.costs["throughput"].ratio == pytest.approx(1, abs=0.02)
     assert "sampled-log" in codes(cell)
@@ -249,16 +263,16 @@ def test_a_sampled_log_joins_the_summary_of_its_run(tmp_path: Path) -> None:
     )
     for name, content in (("plain.txt", text), ("plain_log.7", part)):
         (tmp_path / name).write_text(content)
-    (found,) = gather.gather([tmp_path], Choices())[0].readings
-    assert (found.operations, found.figures["throughput"]) == (12000, 2000.437456)
-    assert "latency_p99" in found.figures
+    (reading,) = gather.gather([tmp_path], Choices())[0].readings
+    assert (reading.operations, reading.figures["throughput"]) == (12000, 2000.437456)
+    assert "latency_p99" in reading.figures
 
 
 # ── errors that were counted as answers ───────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         (WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 49464\nRequests/sec"), "49,464 of 49,464 answers were errors"),
         (WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 30000\nRequests/sec"), "30,000 of 49,464 answers were errors"),
@@ -269,15 +283,15 @@ def test_a_sampled_log_joins_the_summary_of_its_run(tmp_path: Path) -> None:
         (LOG + "".join(f"0 {n} failed 0 1795297576 9\n" for n in range(500)), "more operations failed"),
     ],
 )  # fmt: skip
-def test_more_errors_than_answers_is_no_result(text: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=said) as refused:
+def test_more_errors_than_answers_is_no_result(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
         read(text, tmp_path)
     assert "plain.txt, line " in str(refused.value)
 
 
 def test_few_errors_are_a_warning(tmp_path: Path) -> None:
-    (found,) = read(WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 12\nRequests/sec"), tmp_path)
-    assert note(found, "errors").startswith("12 ")
+    (reading,) = read(WRK.replace("Requests/sec", "  Non-2xx or 3xx responses: 12\nRequests/sec"), tmp_path)
+    assert note(reading, "errors").startswith("12 ")
 
 
 # ── files of both arms ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -297,19 +311,17 @@ def log_of(*parts: str | float) -> str:
 def test_a_file_of_both_arms_has_each_runs_arm_from_the_line_above_it(tmp_path: Path) -> None:
     text = log_of("$ PGSSLMODE=disable pgbench -c2 -T3", 1441.5, 1450.5, "== sslmode=require ==", 1300.5, 1280.5)
     (tmp_path / "ssl-bench.log").write_text(text)
-    found, said = gather.gather([tmp_path / "ssl-bench.log"], Choices())
-    assert [each.arm for each in found.readings] == ["plain", "plain", "encrypted", "encrypted"]
-    assert any("its own words" in each for each in said)
+    record, lines = gather.gather([tmp_path / "ssl-bench.log"], Choices())
+    assert [reading.arm for reading in record.readings] == ["plain", "plain", "encrypted", "encrypted"]
+    assert any("its own words" in line for line in lines)
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, "PGSSLMODE=require", 1300.5, "PGSSLMODE=disable", 1441.6))
-    with pytest.raises(
-        UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 says encrypted\)"
-    ):
+    with pytest.raises(UsageError, match=r"ssl-bench\.log, line 1: .*line 19 says encrypted"):
         gather.gather([tmp_path / "ssl-bench.log"], Choices())
 
 
 def test_a_name_that_may_stand_for_both_arms_is_asked_about(tmp_path: Path) -> None:
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, 1450.5, 1300.5, 1280.5))
-    with pytest.raises(UsageError, match=r"contains 4 runs, and 'ssl' in its name may describe the whole test"):
+    with pytest.raises(UsageError, match=r"4 runs, and 'ssl' in its name"):
         gather.gather([tmp_path / "ssl-bench.log"], Choices())
     assert len(gather.gather([tmp_path / "ssl-bench.log"], Choices(only="encrypted"))[0].readings) == 4
     (tmp_path / "plain.log").write_text(log_of(1441.6))
@@ -320,17 +332,20 @@ def test_a_name_that_stands_in_both_arms_folders_tells_nothing(tmp_path: Path) -
     for folder, rate in (("plain", 1441.5), ("tls", 1300.5)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "ssl-bench.log").write_text(log_of(rate))
-    found, _ = gather.gather([tmp_path], Choices())
-    assert {Path(each.file).parent.name: each.arm for each in found.readings} == {"plain": "plain", "tls": "encrypted"}
+    record, _ = gather.gather([tmp_path], Choices())
+    assert {Path(reading.file).parent.name: reading.arm for reading in record.readings} == {
+        "plain": "plain",
+        "tls": "encrypted",
+    }
     (tmp_path / "tls/ssl-bench.log").rename(tmp_path / "tls/other.log")
-    with pytest.raises(UsageError, match=r"its name says encrypted \('ssl'\), but its folder 'plain' says plain"):
+    with pytest.raises(UsageError, match=r"encrypted \('ssl'\).*folder 'plain' says plain"):
         gather.gather([tmp_path], Choices())
 
 
 def test_lines_of_the_tools_own_tell_of_no_arm(tmp_path: Path) -> None:
     text = PGBENCH.replace("<builtin: TPC-B (sort of)>", "/srv/tls/read.sql") + log_of("plain again")
-    (found,) = read(text, tmp_path)
-    assert found.names == []
+    (reading,) = read(text, tmp_path)
+    assert reading.names == []
 
 
 def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> None:
@@ -340,12 +355,12 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
         (tmp_path / f"t{n:02}.csv").write_text("a,b\n1,2\n")
         (tmp_path / f"e{n:02}").write_text("")
     (tmp_path / "sa21").write_bytes(b"\x96\xd5\x75")
-    _, said = gather.gather([tmp_path], Choices())
-    out = [each for each in said if each.startswith("skipped")]
+    _, lines = gather.gather([tmp_path], Choices())
+    out = [line for line in lines if line.startswith("skipped")]
     assert len(out) == 4
     assert f"skipped: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
-    assert any(each.startswith("skipped: 40 files, possibly tables (map their columns") for each in out)
-    assert any("sa21 is sysstat's binary file" in each for each in out)
+    assert any(line.startswith("skipped: 40 files, possibly tables") for line in out)
+    assert any("sa21 is sysstat's binary file" in line for line in out)
 
 
 # ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -354,12 +369,12 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
 def test_copies_of_a_run_are_counted_once(tmp_path: Path) -> None:
     texts = runs({"plain": PLAIN, "tls": TLS})
     texts |= {f"plain-copy{n}.txt": texts["plain-0.txt"] + "\n" * n for n in range(3)}
-    (cell,) = made(tmp_path / "a", texts).cells
-    (clean,) = made(tmp_path / "b", runs({"plain": PLAIN, "tls": TLS})).cells
+    (cell,) = import_texts(tmp_path / "a", texts).cells
+    (clean,) = import_texts(tmp_path / "b", runs({"plain": PLAIN, "tls": TLS})).cells
     assert cell.overhead == clean.overhead
     assert cell.arms["plain"]["runs"] == len(PLAIN)
-    (said,) = [each.text for each in cell.warnings if each.code == "copied-runs"]
-    assert said.startswith("3 of 8 plain runs equal another run to the last digit")
+    (note,) = [warning.text for warning in cell.warnings if warning.code == "copied-runs"]
+    assert note.startswith("3 of 8 plain runs ")
     assert "copied-runs" not in codes(clean)
 
 
@@ -392,10 +407,12 @@ def test_coarse_figures_that_agree_by_chance_are_runs(tmp_path: Path) -> None:
 
 def test_one_run_in_both_arms_or_in_two_cells_is_told(tmp_path: Path) -> None:
     text = runs({"plain": [1441.517]})["plain-0.txt"]
-    (cell,) = made(tmp_path / "a", {"plain.txt": text, "tls.txt": text + "\n"}).cells
+    (cell,) = import_texts(tmp_path / "a", {"plain.txt": text, "tls.txt": text + "\n"}).cells
     assert "same-in-both-arms" in codes(cell)
-    result = made(tmp_path / "b", {"plain-1.txt": text, "plain-2.txt": text.replace("clients: 2", "clients: 3")})
-    assert ["run-of-another-cell" in codes(each) for each in result.cells] == [False, True]
+    result = import_texts(
+        tmp_path / "b", {"plain-1.txt": text, "plain-2.txt": text.replace("clients: 2", "clients: 3")}
+    )
+    assert ["run-of-another-cell" in codes(cell) for cell in result.cells] == [False, True]
 
 
 def test_the_published_tables_of_a_tde_study_hold_copies(tmp_path: Path) -> None:
@@ -431,12 +448,12 @@ enterprisedb-15.10,none,5000000,55.065,15.052,777.428,39.032,500
 # ── many cells ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def many(random: np.random.Generator, effects: list[float], each: int = 6) -> str:
+def many(random: np.random.Generator, effects: list[float], runs_per_arm: int = 6) -> str:
     rows = [
         f"{arm},w{cell},{1000 * math.exp((effect if arm == 'on' else 0) + random.normal(0, 0.02)):.3f}1"
         for cell, effect in enumerate(effects)
         for arm in ("off", "on")
-        for _ in range(each)
+        for _ in range(runs_per_arm)
     ]
     return "tls,query,rate\n" + "\n".join(rows) + "\n"
 
@@ -454,9 +471,11 @@ def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
     after = [(estimate.p_value or 0) < 0.05 for estimate in estimates]
     assert len(alone) == 52
     assert 28 <= sum(after) < sum(alone)
-    said = [verdict_text.verdict(cell) for cell in result.cells]
-    assert ["runs differ" in each for each in said] == after
-    assert [verdict_text.BY_ITSELF in each for each in said] == [a and not b for a, b in zip(alone, after, strict=True)]
+    verdicts = [verdict_text.verdict(cell) for cell in result.cells]
+    assert ["runs differ" in verdict for verdict in verdicts] == after
+    assert [verdict_text.BY_ITSELF in verdict for verdict in verdicts] == [
+        a and not b for a, b in zip(alone, after, strict=True)
+    ]
     answer = f"the arms' runs differ in {sum(after)} of 52 cells after Holm's correction for their number"
     assert answer in verdict_text.answer(result)
     assert answer in " ".join(terminal.render(result).split())
@@ -510,10 +529,10 @@ def test_rows_that_a_clock_counts_are_one_run(kind: str, tmp_path: Path) -> None
         for arm, level in (("off", 900), ("on", 880))
         for n in range(12)
     )
-    found = table(tmp_path, text, "throughput=tps,arm=mode")
-    assert len(found) == 2
-    assert "column 'time_s' increases in steps" in note(found[0], "rows-of-one-run")
-    assert len(found[0].series["throughput"]) == 12
+    readings = table(tmp_path, text, "throughput=tps,arm=mode")
+    assert len(readings) == 2
+    assert "column 'time_s' increases in steps" in note(readings[0], "rows-of-one-run")
+    assert len(readings[0].series["throughput"]) == 12
     assert len(table(tmp_path, text, "throughput=tps,arm=mode,run=row")) == 24
     result = import_run.run([tmp_path / "t.csv"], {"columns": "throughput=tps,arm=mode", "output": tmp_path / "made"})[
         0
@@ -530,9 +549,9 @@ def test_a_clock_that_begins_again_begins_another_run(tmp_path: Path) -> None:
         for run in range(3)
         for n in range(10)
     )
-    found = table(tmp_path, "mode,sec,tps\n" + rows, "throughput=tps,arm=mode")
-    assert len(found) == 6
-    assert "reports of 3 consecutive runs" in note(found[0], "rows-of-one-run")
+    readings = table(tmp_path, "mode,sec,tps\n" + rows, "throughput=tps,arm=mode")
+    assert len(readings) == 6
+    assert "reports of 3 consecutive runs" in note(readings[0], "rows-of-one-run")
 
 
 def test_a_clock_that_begins_again_after_few_rows_counts_too(tmp_path: Path) -> None:
@@ -553,26 +572,27 @@ def test_runs_with_the_time_at_which_they_began_are_runs(stamps: list[str], tmp_
 
 def test_a_clock_is_not_how_long_a_row_took(tmp_path: Path) -> None:
     rows = "".join(f"off,{n + 1},{900 + n}\n" for n in range(8))
-    with pytest.raises(UsageError, match=r"t\.csv, line 2: column 'time_s' increases in equal steps, so it is a clock"):
+    with pytest.raises(UsageError, match=r"t\.csv, line 2: .*'time_s'.* is a clock"):
         table(tmp_path, "mode,time_s,n\n" + rows, "time=time_s,operations=n,arm=mode")
 
 
 def noise(random: np.random.Generator, n: int, rho: float) -> list[float]:
-    made_ = [random.normal()]
+    values = [random.normal()]
     for _ in range(n - 1):
-        made_.append(rho * made_[-1] + math.sqrt(1 - rho**2) * random.normal())
-    return made_
+        values.append(rho * values[-1] + math.sqrt(1 - rho**2) * random.normal())
+    return values
 
 
 def test_rows_that_are_each_like_the_one_before_are_one_run(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
-    rows = {rho: [(arm, each) for arm in ("off", "on") for each in noise(random, 14, rho)] for rho in (0.9, 0.0)}
+    rows = {rho: [(arm, value) for arm in ("off", "on") for value in noise(random, 14, rho)] for rho in (0.9, 0.0)}
     texts = {
-        rho: "mode,tps\n" + "".join(f"{arm},{900 + 9 * each:.3f}1\n" for arm, each in own) for rho, own in rows.items()
+        rho: "mode,tps\n" + "".join(f"{arm},{900 + 9 * value:.3f}1\n" for arm, value in values)
+        for rho, values in rows.items()
     }
-    found = table(tmp_path, texts[0.9], "throughput=tps,arm=mode")
-    assert len(found) == 2
-    assert "each row resembles the previous one" in note(found[0], "rows-of-one-run")
+    readings = table(tmp_path, texts[0.9], "throughput=tps,arm=mode")
+    assert len(readings) == 2
+    assert "each row resembles the previous one" in note(readings[0], "rows-of-one-run")
     assert len(table(tmp_path, texts[0.0], "throughput=tps,arm=mode")) == 28
     (tmp_path / "t.csv").write_text(texts[0.9])
     given = {"columns": "throughput=tps,arm=mode,run=row", "output": tmp_path / "made"}
@@ -587,8 +607,8 @@ def test_a_published_figure_of_progress_lines_is_one_run_of_each_server(tmp_path
         ("cybertec non-TDE", at, tps) for at, tps in enumerate((1162.9, 1276.0, 1200.0, 1023.0, 1156.0, 1152.0), 1)
     ]
     text = "caption,time_s,tps\n" + "".join(f"{caption},{at},{tps}\n" for caption, at, tps in rows)
-    found = table(tmp_path, text, "throughput=tps,arm=caption")
-    assert [(each.arm, round(each.figures["throughput"], 1)) for each in found] == [
+    readings = table(tmp_path, text, "throughput=tps,arm=caption")
+    assert [(reading.arm, round(reading.figures["throughput"], 1)) for reading in readings] == [
         ("encrypted", 107.0),
         ("plain", 1161.6),
     ]
@@ -597,10 +617,10 @@ def test_a_published_figure_of_progress_lines_is_one_run_of_each_server(tmp_path
 def test_independent_values_seldom_seem_to_follow_each_other() -> None:
     random = np.random.default_rng(6)
     for n, rho, low, high in ((12, 0.0, 0.0, 0.08), (30, 0.0, 0.0, 0.08), (30, 0.6, 0.9, 1.0)):
-        found = [
+        answers = [
             statistics.depend([np.array(noise(random, n, rho)), np.array(noise(random, n, rho))]) for _ in range(400)
         ]
-        assert low <= np.mean(found) <= high
+        assert low <= np.mean(answers) <= high
     assert not statistics.depend([np.ones(20), np.arange(5.0), np.array([])])
 
 
@@ -622,8 +642,8 @@ def test_independent_values_seldom_seem_to_follow_each_other() -> None:
 def test_points_are_decimal_or_between_thousands_but_never_by_guess(
     text: str, columns: str, rates: list[float], tmp_path: Path
 ) -> None:
-    found = read(text, tmp_path, columns=columns)
-    assert [each.figures["throughput"] for each in found] == pytest.approx(rates)
+    readings = read(text, tmp_path, columns=columns)
+    assert [reading.figures["throughput"] for reading in readings] == pytest.approx(rates)
 
 
 @pytest.mark.parametrize(
@@ -639,7 +659,7 @@ def test_points_are_decimal_or_between_thousands_but_never_by_guess(
     ],
 )
 def test_points_that_may_be_between_thousands_are_refused(text: str, columns: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' is ambiguous: every point"):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' is ambiguous"):
         read(text, tmp_path, columns=columns)
 
 
@@ -703,14 +723,14 @@ def test_the_mechanism_that_is_suggested_is_one_that_the_engine_has(engine: str,
 def test_a_mechanism_that_an_engine_does_not_have_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text(PGBENCH)
     given = {"output": tmp_path / "made", "engine": "postgresql", "mechanism": "innodb-tde"}
-    with pytest.raises(UsageError, match="--mechanism innodb-tde: postgresql does not have this mechanism; it has tls"):
+    with pytest.raises(UsageError, match=r"--mechanism innodb-tde: postgresql .*it has tls"):
         import_run.run([tmp_path / "plain.txt"], given)
 
 
 def test_a_record_of_runs_has_what_was_found_of_them(tmp_path: Path) -> None:
-    result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}))
+    result = import_texts(tmp_path, runs({"plain": PLAIN, "tls": TLS}))
     text = (tmp_path / "made/imported.json").read_bytes()
-    assert [each["digits"] for each in msgspec.json.decode(text)["readings"]] == [10] * 9
+    assert [reading["digits"] for reading in msgspec.json.decode(text)["readings"]] == [10] * 9
     assert result.cells[0].overhead["throughput"].n == 9
 
 
@@ -727,7 +747,7 @@ SAMPLES = {
     "sysbench rate": SYSBENCH_RATE,
     "pgbench rate": LIMITED,
     "both arms": BOTH,
-    "sampled": sampled(0.1, each=300)[1],
+    "sampled": sampled(0.1, per_client=300)[1],
 }
 
 
@@ -748,14 +768,14 @@ def test_cut_and_garbled_text_is_read_or_refused(name: str, data: st.DataObject,
 @pytest.mark.parametrize("name", ["wrk2", "sysbench rate", "pgbench rate"])
 def test_a_cut_summary_never_gives_a_throughput_that_was_set(name: str, tmp_path: Path) -> None:
     text = SAMPLES[name]
-    whole = [each.figures for each in read(text, tmp_path)]
+    whole = [reading.figures for reading in read(text, tmp_path)]
     for end in range(0, len(text), 3):
         try:
-            found = read(text[:end], tmp_path)
+            readings = read(text[:end], tmp_path)
         except UsageError:
             continue
-        only_progress = [each.code for reading in found for each in reading.notes] == ["progress-only"]
-        assert [each.figures for each in found] == whole or only_progress, text[:end]
+        only_progress = [note.code for reading in readings for note in reading.notes] == ["progress-only"]
+        assert [reading.figures for reading in readings] == whole or only_progress, text[:end]
 
 
 @QUICK
@@ -781,7 +801,7 @@ def test_runs_at_one_set_rate_are_told_apart_by_their_latencies(tmp_path: Path) 
         for line, latency in enumerate((5.1, 5.2, 5.3, 5.4), 1)
     ]
     assert not imported_copies.by_copying([*different, different[0]], different, 1)
-    alike = [msgspec.structs.replace(each, figures={"throughput": 500.0}) for each in different]
+    alike = [msgspec.structs.replace(reading, figures={"throughput": 500.0}) for reading in different]
     assert not imported_copies.by_copying([*alike, alike[0]], alike, 1), (
         "where nothing scatters, few digits prove no copy"
     )
@@ -796,6 +816,6 @@ def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) ->
 def test_a_tools_own_first_line_is_no_command() -> None:
     assert headings.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
     assert headings.heading("pgbench (16.2)", 3) is None
-    found = headings.heading("$ sysbench oltp_read_only --rate=200 run", 1)
-    assert found is not None
-    assert found.rate == "200"
+    heading = headings.heading("$ sysbench oltp_read_only --rate=200 run", 1)
+    assert heading is not None
+    assert heading.rate == "200"

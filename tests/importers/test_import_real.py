@@ -24,7 +24,7 @@ from ciphercost.engines import StartRequest
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.importers import csv_columns, gather
+from ciphercost.importers import csv_columns, gather, known_files
 from ciphercost.importers.choices import Choices
 from ciphercost.model import run_directory
 from ciphercost.model.connection import Connection
@@ -38,21 +38,22 @@ from conftest import Require, RequireServer
 from other_tools import run
 
 TLS = mechanisms.get("tls")
+RATE = "throughput"
 
 
 @pytest.fixture(scope="session")
 def tools(require: Require) -> Path:
     """The directory of the other tools' programs."""
-    found = other_tools.place()
-    require(found, "no other load generators here: python tests/other_tools.py")
-    assert found is not None
-    return found
+    directory = other_tools.place()
+    require(directory, "no other load generators here: python tests/other_tools.py")
+    assert directory is not None
+    return directory
 
 
 def only(text: str, directory: Path, name: str = "plain.txt") -> Reading:
     """Return the only run in this text."""
-    (found,) = all_of(text, directory, name)
-    return found
+    (reading,) = all_of(text, directory, name)
+    return reading
 
 
 def all_of(text: str, directory: Path, name: str = "plain.txt") -> list[Reading]:
@@ -109,9 +110,9 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
             StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=logs)
         )
         try:
-            made = Postgres(installation, server.connection())
-            made("-i", "-q", mode="disable", cwd=logs)
-            yield made
+            postgres_server = Postgres(installation, server.connection())
+            postgres_server("-i", "-q", mode="disable", cwd=logs)
+            yield postgres_server
         finally:
             server.stop()
     assert run_supervisor.problems == []
@@ -122,27 +123,29 @@ VERSIONS = ("15", "18")
 
 
 def of_version(version: str, require: Require) -> Installation:
-    found = [
-        each
-        for each in engines.get("postgresql").available()
-        if each.version.startswith(version) and (Path(each.location) / "pgbench").exists()
+    installations = [
+        installation
+        for installation in engines.get("postgresql").available()
+        if installation.version.startswith(version) and (Path(installation.location) / "pgbench").exists()
     ]
-    require(found, f"no PostgreSQL {version} with pgbench: ciphercost install postgresql@{version} --source debian")
-    return found[0]
+    require(
+        installations, f"no PostgreSQL {version} with pgbench: ciphercost install postgresql@{version} --source debian"
+    )
+    return installations[0]
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def pgbench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require
 ) -> Iterator[Postgres]:
-    with postgres(of_version(request.param, require), tmp_path_factory.mktemp("logs")) as made:
-        yield made
+    with postgres(of_version(request.param, require), tmp_path_factory.mktemp("logs")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def newest(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[Postgres]:
-    with postgres(of_version(VERSIONS[-1], require), tmp_path_factory.mktemp("logs")) as made:
-        yield made
+    with postgres(of_version(VERSIONS[-1], require), tmp_path_factory.mktemp("logs")) as server:
+        yield server
 
 
 def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgbench: Postgres, tmp_path: Path) -> None:
@@ -165,37 +168,37 @@ def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgben
     for arm, name in (("plain", "plain"), ("encrypted", "tls")):
         folder = tmp_path / "runs" / name
         text = (folder / "out.txt").read_text()
-        own = cell.arms[arm]
-        assert own["runs"] == 1
-        assert own["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text))
-        assert own["operations"] == one(r"actually processed: (\d+)", text)
-        assert own["latency_ms"]["mean"] == pytest.approx(one(r"latency average = ([\d.]+) ms", text))
+        arm_figures = cell.arms[arm]
+        assert arm_figures["runs"] == 1
+        assert arm_figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text))
+        assert arm_figures["operations"] == one(r"actually processed: (\d+)", text)
+        assert arm_figures["latency_ms"]["mean"] == pytest.approx(one(r"latency average = ([\d.]+) ms", text))
         latencies = [
             int(line.split()[2]) for log in folder.glob("pgbench_log.*") for line in log.read_text().splitlines()
         ]
-        assert len(latencies) == own["operations"]
+        assert len(latencies) == arm_figures["operations"]
         middle, last = np.quantile(latencies, [0.5, 0.99], method="inverted_cdf") / 1e3
-        if own["operations"] < 100:  # a slow disk: too few for quantiles
-            assert "p50" not in own["latency_ms"]
+        if arm_figures["operations"] < 100:  # a slow disk: too few for quantiles
+            assert "p50" not in arm_figures["latency_ms"]
             continue
-        assert own["latency_ms"]["p50"] == pytest.approx(middle, rel=0.006)  # three digits
-        assert own["latency_ms"]["p99"] == pytest.approx(last, rel=0.006)
+        assert arm_figures["latency_ms"]["p50"] == pytest.approx(middle, rel=0.006)  # three digits
+        assert arm_figures["latency_ms"]["p99"] == pytest.approx(last, rel=0.006)
     # One run each: a ratio without an interval, so not a cost. The logs contain times, so the order is known.
     assert cell.overhead == {}
     assert cell.imported.costs["throughput"].low is None
     assert cell.imported.order == "plain first"
-    assert {"one-run", "one-after-other", "not-proven"} <= {each.code for each in cell.warnings}
+    assert {"one-run", "one-after-other", "not-proven"} <= {warning.code for warning in cell.warnings}
 
 
 def test_several_runs_of_pgbench_in_one_file_are_several_runs(newest: Postgres, tmp_path: Path) -> None:
     runs = [newest("-n", "-S", "-c2", "-T3", mode="disable", cwd=tmp_path) for _ in range(3)]
-    found = all_of("".join(runs), tmp_path)
-    assert [each.figures["throughput"] for each in found] == [one(r"tps = ([\d.]+)", text) for text in runs]
-    assert {each.workload for each in found} == {"select only"}
-    assert found[0].version == one_version(runs[0])
-    for text, each in zip(runs, found, strict=True):
+    readings = all_of("".join(runs), tmp_path)
+    assert [reading.figures["throughput"] for reading in readings] == [one(r"tps = ([\d.]+)", text) for text in runs]
+    assert {reading.workload for reading in readings} == {"select only"}
+    assert readings[0].version == one_version(runs[0])
+    for text, reading in zip(runs, readings, strict=True):
         # No requests run while a slow connection opens, so rate and latency then disagree.
-        assert not each.notes or one(r"initial connection time = ([\d.]+) ms", text) > 100
+        assert not reading.notes or one(r"initial connection time = ([\d.]+) ms", text) > 100
 
 
 def one_version(text: str) -> str:
@@ -208,19 +211,19 @@ def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(newest: Postgres
     text = newest("-n", "-S", "-c2", "-T4", "-l", "--aggregate-interval=1", mode="disable", cwd=tmp_path)
     (log,) = tmp_path.glob("pgbench_log.*")
     (tmp_path / "run").mkdir()
-    found = only(log.read_text(), tmp_path / "run", "log")
+    reading = only(log.read_text(), tmp_path / "run", "log")
     rows = [[int(word) for word in line.split()] for line in log.read_text().splitlines()][1:-1]
-    assert found.figures["throughput"] == pytest.approx(sum(row[1] for row in rows) / len(rows))
+    assert reading.figures["throughput"] == pytest.approx(sum(row[1] for row in rows) / len(rows))
     # Complete intervals of the same run: all of it except the first and last second.
     assert 0 < sum(row[1] for row in rows) < one(r"actually processed: (\d+)", text)
 
 
 def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tmp_path: Path) -> None:
     text = newest("-n", "-S", "-c2", "-T1", "-P1", "-R200", "-L", "1000", mode="disable", cwd=tmp_path)
-    found = only(text, tmp_path)
-    assert "throughput" not in found.figures
-    assert found.figures["latency_mean"] == one(r"latency average = ([\d.]+) ms", text)
-    assert "rate-limited" in {note.code for note in found.notes}
+    reading = only(text, tmp_path)
+    assert "throughput" not in reading.figures
+    assert reading.figures["latency_mean"] == one(r"latency average = ([\d.]+) ms", text)
+    assert "rate-limited" in {note.code for note in reading.notes}
 
 
 def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgres, tmp_path: Path) -> None:
@@ -235,7 +238,7 @@ def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgr
         assert "rate-limited" in {note.code for note in alone.notes}
         (folder / "out.txt").write_text(text)
         both = gather.gather([folder], Choices(only="plain"))[0].readings
-        assert not any("throughput" in each.figures for each in both)
+        assert not any("throughput" in reading.figures for reading in both)
 
 
 def test_a_sampled_log_is_of_its_whole_run(pgbench: Postgres, tmp_path: Path) -> None:
@@ -273,9 +276,9 @@ def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools
 
 
 def readings(directory: Path) -> list[Reading]:
-    found = run_directory.read_imported(directory)
-    assert isinstance(found, ImportedRecord)
-    return found.readings
+    record = run_directory.read_imported(directory)
+    assert isinstance(record, ImportedRecord)
+    return record.readings
 
 
 # ── mysqlslap, mariadb-slap, sysbench ─────────────────────────────────────────────────────────────────────────────────
@@ -286,7 +289,7 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
     installation = require_server(name)
     bin_ = Path(installation.location)
     places = [place / program for place in (bin_, bin_.parent / "bin") for program in ("mariadb-slap", "mysqlslap")]
-    program = next(each for each in places if each.exists())
+    program = next(path for path in places if path.exists())
     with mysql_servers.server_copies(installation, tmp_path) as copies, copies.started(version="1.3") as server:
         fields = server.connection()
         words = [
@@ -313,10 +316,12 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
         (done[0], re.findall(r"Average number of seconds to run all queries: ([\d.]+)", done[0])),
         (done[1], [line.split(",")[2] for line in done[1].splitlines()]),
     ):
-        found = all_of(text, tmp_path, "plain")
-        assert [each.clients for each in found] == [1, 4]
-        assert [each.operations for each in found] == [4000, 4000]
-        assert [each.figures["throughput"] for each in found] == [4000 / float(each) for each in averages]
+        readings = all_of(text, tmp_path, "plain")
+        assert [reading.clients for reading in readings] == [1, 4]
+        assert [reading.operations for reading in readings] == [4000, 4000]
+        assert [reading.figures["throughput"] for reading in readings] == [
+            4000 / float(average) for average in averages
+        ]
 
 
 def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
@@ -334,16 +339,16 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
         prepared = run(*words, "prepare", env=env)
         text = run(*words, "--threads=2", "--time=2", "--report-interval=1", "--histogram", "run", env=env)
         short = run(*words, "--threads=2", "--time=1", "run", env=env)
-    found = only(text, tmp_path)
-    assert (found.tool, found.clients, found.version) == ("sysbench", 2, "1.0.20")
-    assert found.figures["throughput"] == one(r"transactions:\s+\d+\s+\(([\d.]+) per sec", text)
-    assert found.operations == one(r"total number of events:\s+(\d+)", text)
-    assert found.figures["latency_mean"] == pytest.approx(one(r"sum:\s+([\d.]+)", text) / found.operations)
-    if found.operations >= 1000:  # a busy machine may do fewer in two seconds, too few for a 99th percentile
-        assert found.figures["latency_p50"] <= found.figures["latency_p99"]
+    reading = only(text, tmp_path)
+    assert (reading.tool, reading.clients, reading.version) == ("sysbench", 2, "1.0.20")
+    assert reading.figures["throughput"] == one(r"transactions:\s+\d+\s+\(([\d.]+) per sec", text)
+    assert reading.operations == one(r"total number of events:\s+(\d+)", text)
+    assert reading.figures["latency_mean"] == pytest.approx(one(r"sum:\s+([\d.]+)", text) / reading.operations)
+    if reading.operations >= 1000:  # a busy machine may do fewer in two seconds, too few for a 99th percentile
+        assert reading.figures["latency_p50"] <= reading.figures["latency_p99"]
     # It measures each time separately, so a delay in between makes its figures contradict each other.
-    off = abs(found.operations / one(r"total time:\s+([\d.]+)s", text) / found.figures["throughput"] - 1)
-    assert ("contradiction" in {note.code for note in found.notes}) == (off > 0.02)
+    off = abs(reading.operations / one(r"total time:\s+([\d.]+)s", text) / reading.figures["throughput"] - 1)
+    assert ("contradiction" in {note.code for note in reading.notes}) == (off > 0.02)
     assert "latency_p99" not in only(short, tmp_path).figures  # it prints only the 95th percentile
     (tmp_path / "prepare.txt").write_text(prepared)
     with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: it contains no result"):
@@ -351,10 +356,10 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
 
 
 def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path) -> None:
-    found = only(run(tools / "sysbench", "cpu", "--rate=100", "--time=2", "--report-interval=1", "run"), tmp_path)
-    assert "throughput" not in found.figures
-    assert found.figures["latency_mean"] > 0
-    assert any("the rate was set to 100 per second" in note.text for note in found.notes)
+    reading = only(run(tools / "sysbench", "cpu", "--rate=100", "--time=2", "--report-interval=1", "run"), tmp_path)
+    assert "throughput" not in reading.figures
+    assert reading.figures["latency_mean"] > 0
+    assert any("rate was set to 100 per second" in note.text for note in reading.notes)
     free = only(run(tools / "sysbench", "cpu", "--time=1", "run"), tmp_path)
     assert free.figures["throughput"] > 0
 
@@ -366,8 +371,8 @@ def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path)
 def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The addresses of one file, by arm."""
     with (
-        web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made,
-        made.started({"version": "1.3"}) as server,
+        web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as pages,
+        pages.started({"version": "1.3"}) as server,
     ):
         fields = server.connection() | server.other_ports.get("tls", {})
         clear, tls = server.connection().port, fields.port
@@ -401,9 +406,7 @@ def test_wrk_is_of_the_arm_that_its_address_says(wrk_says: dict[str, str], tmp_p
 def test_a_name_that_its_address_contradicts_is_refused(wrk_says: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text(wrk_says["encrypted"])
     (tmp_path / "tls.txt").write_text(wrk_says["plain"])
-    with pytest.raises(
-        UsageError, match=r"plain\.txt, line 1: assigned to the plain arm, but it used https; the files are swapped"
-    ):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 1: .*plain arm.* https; .*swapped"):
         gather.gather([tmp_path], Choices())
 
 
@@ -431,19 +434,19 @@ def test_ab_is_read_with_and_without_tls_and_kept_connections(
     alone = tmp_path / "alone"
     alone.mkdir()
     for number, (arm, url) in enumerate(site.items()):
-        said = run(tools / "ab", "-k", "-n", "2000", "-c", "4", url)
-        (tmp_path / f"run{number}.txt").write_text(said)
-        found = only(said, alone)
-        assert found.scheme == {"plain": "http", "encrypted": "https"}[arm]
-        assert found.figures["throughput"] == one(r"Requests per second:\s+([\d.]+)", said)
-        assert (found.operations, found.clients, found.server) == (2000, 4, "nginx")
-        assert found.workload.endswith(", kept alive")
-        assert found.encryption.get("protocol", "") == {"plain": "", "encrypted": "TLSv1.3"}[arm]
-        assert cut_off(said, found.figures, alone, 17) > 20
+        text = run(tools / "ab", "-k", "-n", "2000", "-c", "4", url)
+        (tmp_path / f"run{number}.txt").write_text(text)
+        reading = only(text, alone)
+        assert reading.scheme == {"plain": "http", "encrypted": "https"}[arm]
+        assert reading.figures["throughput"] == one(r"Requests per second:\s+([\d.]+)", text)
+        assert (reading.operations, reading.clients, reading.server) == (2000, 4, "nginx")
+        assert reading.workload.endswith(", kept alive")
+        assert reading.encryption.get("protocol", "") == {"plain": "", "encrypted": "TLSv1.3"}[arm]
+        assert cut_off(text, reading.figures, alone, 17) > 20
     (cell,) = imported(sorted(tmp_path.glob("run*")), tmp_path / "made").cells
     assert set(cell.arms) == {"plain", "encrypted"}
-    each = only(run(tools / "ab", "-n", "100", "-c", "4", site["plain"]), tmp_path)
-    assert "connect-each" in {note.code for note in each.notes}
+    reconnecting = only(run(tools / "ab", "-n", "100", "-c", "4", site["plain"]), tmp_path)
+    assert "connect-each" in {note.code for note in reconnecting.notes}
 
 
 def test_redis_benchmark_says_the_same_in_every_form(
@@ -474,13 +477,68 @@ def test_redis_benchmark_says_the_same_in_every_form(
         whole, quiet, table = (run(*words, *more) for more in ((), ("-q",), ("--csv",)))
         server.stop()
     for text in (whole, quiet, table):
-        found = all_of(text, tmp_path)
-        assert [each.workload for each in found] == ["SET", "GET"]
-        assert all(each.figures["throughput"] > 0 and each.figures["latency_p50"] > 0 for each in found)
+        readings = all_of(text, tmp_path)
+        assert [reading.workload for reading in readings] == ["SET", "GET"]
+        assert all(reading.figures["throughput"] > 0 and reading.figures["latency_p50"] > 0 for reading in readings)
     (first, _) = all_of(whole, tmp_path)
     assert (first.clients, first.operations, first.factors) == (4, 3000, {"payload": "3"})
     assert first.figures["throughput"] == one(r"throughput summary: ([\d.]+)", whole)
     assert first.figures["latency_p99"] == float(whole.split("max\n")[1].split()[4])
+
+
+def test_hey_says_what_its_lines_say_and_its_errors(site: dict[str, str], require: Require, tmp_path: Path) -> None:
+    tools = other_tools.web()
+    require(tools, "no hey here: python tests/other_tools.py")
+    assert tools is not None
+    text = run(tools / "hey", "-n", "400", "-c", "4", site["encrypted"])
+    reading = only(text, tmp_path)
+    assert reading.figures[RATE] == one(r"Requests/sec:\s+([\d.]+)", text)
+    assert reading.figures["latency_mean"] == pytest.approx(one(r"Average:\s+([\d.]+)", text) * 1e3)
+    assert reading.figures["latency_p99"] == pytest.approx(one(r"99% in ([\d.]+)", text) * 1e3)
+    assert (reading.operations, reading.errors) == (400, 0)
+    assert cut_off(text, reading.figures, tmp_path, 7) > 10
+    with pytest.raises(UsageError, match="400 of 400 requests failed"):
+        only(run(tools / "hey", "-n", "400", "-c", "4", site["plain"] + "-is-not-there"), tmp_path)
+
+
+def test_siege_says_the_same_as_text_and_as_json(site: dict[str, str], require: Require, tmp_path: Path) -> None:
+    tools = other_tools.web()
+    require(tools, "no siege here: python tests/other_tools.py")
+    assert tools is not None
+    settings = tmp_path / "siegerc"
+    settings.write_text("verbose = false\nprotocol = HTTP/1.1\nconnection = keep-alive\n")
+    words: list[object] = [tools / "siege", "-R", settings, "-b", "-c", "4", "-r", "100"]
+    # It exits with an error where it can't write its own settings into the home directory.
+    text, as_json = (run(*words, *more, site["plain"], env={"HOME": str(tmp_path)}) for more in ((), ("-j",)))
+    for output, pattern in ((text, r"Transaction rate:\s+([\d.]+)"), (as_json, r'"transaction_rate":\s+([\d.]+)')):
+        reading = only(output, tmp_path)
+        assert (reading.operations, reading.errors) == (400, 0)
+        assert reading.figures[RATE] == one(pattern, output)
+    with pytest.raises(UsageError, match="400 of 400 requests failed"):
+        only(run(*words, site["plain"] + "-is-not-there", env={"HOME": str(tmp_path)}), tmp_path)
+
+
+def test_fio_says_the_same_as_text_and_as_json(require: Require, tmp_path: Path) -> None:
+    require(shutil.which("fio"), "no fio here: apt-get install fio")
+    words = [
+        "fio",
+        "--name=plain",
+        f"--directory={tmp_path}",
+        "--size=1m",
+        "--rw=randread",
+        "--bs=4k",
+        "--number_ios=200",
+    ]
+    text = run(*words, "--output-format=normal,json")
+    begin, end = text.index("\n{\n") + 1, text.index("\n}\n") + 3
+    normal = text[:begin] + text[end:]
+    whole, exact = only(normal, tmp_path), only(text[begin:end], tmp_path)
+    assert only(text, tmp_path).figures == exact.figures
+    assert whole.operations == exact.operations == one(r"total=(\d+),", normal) == 200
+    assert exact.figures[RATE] == pytest.approx(whole.figures[RATE], rel=1e-6)
+    for name in ("latency_mean", "latency_p50", "latency_p99"):
+        assert exact.figures[name] == pytest.approx(whole.figures[name], rel=0.02)
+    assert (exact.workload, exact.version) == ("randread", whole.version)
 
 
 def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
@@ -496,7 +554,7 @@ def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: R
 
 def test_answers_that_are_all_errors_are_refused(tools: Path, site: dict[str, str], tmp_path: Path) -> None:
     gone = site["encrypted"] + "-is-not-there"
-    with pytest.raises(UsageError, match=r"plain\.txt, line 1: [\d,]+ of [\d,]+ answers were errors"):
+    with pytest.raises(UsageError, match=r"plain\.txt, line 1: [\d,]+ of [\d,]+ answers"):
         only(run(tools / "wrk", "-t1", "-c2", "-d1s", gone), tmp_path)
     with pytest.raises(UsageError, match=r"plain\.txt, line 1: no request succeeded"):
         only(run(tools / "h2load", "--h1", "-c1", "-n20", gone), tmp_path)
@@ -506,7 +564,7 @@ def test_two_tools_in_one_file_are_named_with_their_lines(
     wrk_says: dict[str, str], h2load_says: dict[str, str], tmp_path: Path
 ) -> None:
     text = wrk_says["plain"] + h2load_says["plain"]
-    with pytest.raises(UsageError, match=r"plain\.txt contains results of wrk \(line 1\) and h2load \(line \d+\)"):
+    with pytest.raises(UsageError, match=r"plain\.txt .*wrk \(line 1\) and h2load \(line \d+\)"):
         only(text, tmp_path)
 
 
@@ -530,9 +588,9 @@ def cut_off(text: str, whole: dict[str, float], directory: Path, step: int = 3) 
     refused = 0
     for end in range(0, len(text), step):
         try:
-            found = only(text[:end], directory)
-            cut = "cut-off" in {note.code for note in found.notes}
-            assert found.figures == whole or (cut and found.figures.items() <= whole.items()), text[:end]
+            reading = only(text[:end], directory)
+            cut = "cut-off" in {note.code for note in reading.notes}
+            assert reading.figures == whole or (cut and reading.figures.items() <= whole.items()), text[:end]
         except UsageError:
             refused += 1
     return refused
@@ -546,7 +604,7 @@ def test_hyperfine_has_a_run_for_each_time(tools: Path, tmp_path: Path) -> None:
     kept = msgspec.json.decode(path.read_bytes())["results"]
     assert cell.imported is not None
     cost = cell.imported.costs["latency_mean"]
-    logs = [np.log(each["times"]) for each in kept]
+    logs = [np.log(command["times"]) for command in kept]
     assert cost.ratio == pytest.approx(np.exp(logs[1].mean() - logs[0].mean()))
     assert (cost.plain_runs, cost.encrypted_runs) == (5, 5)
     assert cost.low is not None
@@ -585,12 +643,12 @@ def sar(tools: Path, require: Require, tmp_path_factory: pytest.TempPathFactory)
         for place in ("/usr/lib", "/usr/share/locale")
     )
 
-    def made(language: str, *words: str) -> str:
+    def run_sar(language: str, *words: str) -> str:
         command = f'{mounts} && exec "$@"'
         env = {"LOCPATH": str(locales), "LC_ALL": LANGUAGES[language]}
         return run("unshare", "-m", "sh", "-c", command, "sh", tools / "sar.sysstat", *words, env=env)
 
-    return made
+    return run_sar
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -603,31 +661,31 @@ def test_sar_in_every_language_has_the_mean_of_its_rows_and_not_its_average_row(
     assert {"de_DE": "Durchschn.:", "pt_BR": "Média:", "en_US": "M ", "C": "Average:"}[language] in text
     if language in ("de_DE", "pt_BR"):
         assert re.search(r"\d,\d\d\s", text)
-    found = only(text, tmp_path)
+    reading = only(text, tmp_path)
     names = [f"host_{name}" for name in ("user", "nice", "system", "iowait", "steal", "idle")]
     rows = [line for line in text.splitlines() if re.match(r"\d\d:\d\d:\d\d(?: [AP]M)?\s+all\s", line)]
-    values = np.array([[float(each.replace(",", ".")) for each in line.split()[-6:]] for line in rows])
+    values = np.array([[float(word.replace(",", ".")) for word in line.split()[-6:]] for line in rows])
     assert len(values) == 2
-    assert [found.figures[name] for name in names] == pytest.approx(list(values.mean(axis=0)))
-    assert found.cpus == os.cpu_count()
-    assert found.figures["memory_free_bytes"] > 0
-    assert {note.code for note in found.notes} == {"average-row"}
+    assert [reading.figures[name] for name in names] == pytest.approx(list(values.mean(axis=0)))
+    assert reading.cpus == os.cpu_count()
+    assert reading.figures["memory_free_bytes"] > 0
+    assert {note.code for note in reading.notes} == {"average-row"}
     now = time.gmtime(began)
     # Day and month of a date are ambiguous, except where only one language uses a two-digit year or points.
     if language in ("C", "de_DE") or (language == "en_US" and (now.tm_mday > 12 or now.tm_mday == now.tm_mon)):
-        assert found.started is not None
-        assert abs(found.started - began) < 2 * 86400
-        assert found.ended is not None
-        assert 1 <= found.ended - found.started <= took + 2
+        assert reading.started is not None
+        assert abs(reading.started - began) < 2 * 86400
+        assert reading.ended is not None
+        assert 1 <= reading.ended - reading.started <= took + 2
     else:
-        assert language == "pt_BR" or found.started is None
+        assert language == "pt_BR" or reading.started is None
 
 
 def test_sar_of_everything_still_is_the_cpus_shares(sar: Sar, tmp_path: Path) -> None:
-    found = only(sar("C", "-A", "1", "1"), tmp_path)
-    assert found.figures["host_idle"] + found.figures["host_busy"] + found.figures["host_iowait"] + found.figures[
-        "host_steal"
-    ] == pytest.approx(100, abs=0.1)
+    reading = only(sar("C", "-A", "1", "1"), tmp_path)
+    assert reading.figures["host_idle"] + reading.figures["host_busy"] + reading.figures[
+        "host_iowait"
+    ] + reading.figures["host_steal"] == pytest.approx(100, abs=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -640,20 +698,20 @@ def collected(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_sadf_has_the_mean_of_the_same_samples_as_sar(collected: Path, tools: Path, tmp_path: Path) -> None:
     env = {"LC_ALL": "C"}
-    found = only(run(tools / "sadf", "-d", collected, "--", "-u", "-r", env=env), tmp_path)
+    reading = only(run(tools / "sadf", "-d", collected, "--", "-u", "-r", env=env), tmp_path)
     # Not sar's own average, which weighs rows by clock ticks, and a busy hypervisor takes some of these.
     printed = run(tools / "sar.sysstat", "-f", collected, "-u", env=env)
     rows = [line.split() for line in printed.splitlines() if re.match(r"\d\d:\d\d:\d\d\s+all\s", line)]
     assert len(rows) == 3
     # Idle rows at the edges are skipped: the mean covers the kept rows, which are adjacent.
-    kept = len(found.series["host_busy"])
+    kept = len(reading.series["host_busy"])
     means = [np.mean([float(row[-1]) for row in rows[first : first + kept]]) for first in range(4 - kept)]
-    assert any(found.figures["host_idle"] == pytest.approx(each, abs=0.01) for each in means)
-    assert (kept < 3) == ("idle-edges" in {note.code for note in found.notes})
-    assert only(printed, tmp_path).figures["host_idle"] == pytest.approx(found.figures["host_idle"], abs=0.01)
-    assert found.clock == "utc"
-    assert found.started is not None
-    assert abs(found.started - time.time()) < 3600
+    assert any(reading.figures["host_idle"] == pytest.approx(mean, abs=0.01) for mean in means)
+    assert (kept < 3) == ("idle-edges" in {note.code for note in reading.notes})
+    assert only(printed, tmp_path).figures["host_idle"] == pytest.approx(reading.figures["host_idle"], abs=0.01)
+    assert reading.clock == "utc"
+    assert reading.started is not None
+    assert abs(reading.started - time.time()) < 3600
     single = run(tools / "sadf", "-d", collected, "--", "-u", "-P", "0", env=env)
     with pytest.raises(UsageError, match="only rows of single CPUs"):
         only(single, tmp_path)
@@ -662,35 +720,56 @@ def test_sadf_has_the_mean_of_the_same_samples_as_sar(collected: Path, tools: Pa
 def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
     collected: Path, tools: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match=r"sa21 is sysstat's binary file; print it with `sadf -d FILE"):
+    with pytest.raises(UsageError, match=rf"sa21 .*{re.escape(known_files.PRINT_SYSSTAT)}"):
         gather.gather([collected], Choices(only="plain"))
     run(tools / "atop", "-w", tmp_path / "raw", "1", "1")
-    with pytest.raises(UsageError, match=r"raw is atop's binary file; print it with `atop -r FILE"):
+    with pytest.raises(UsageError, match=rf"raw .*{re.escape(known_files.PRINT_ATOP)}"):
         gather.gather([tmp_path / "raw"], Choices(only="plain"))
     text = run(tools / "sadf", "-j", collected, "--", "-u")
-    with pytest.raises(UsageError, match=r"JSON of sysstat, which import can't read; print it with `sadf -d FILE"):
+    with pytest.raises(UsageError, match=rf"JSON of sysstat.*{re.escape(known_files.PRINT_SYSSTAT)}"):
         only(text, tmp_path)
 
 
 def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_path: Path) -> None:
     text = run(tools / "atop", "-P", "CPU,MEM", "1", "3")
-    found = only(text, tmp_path)
+    reading = only(text, tmp_path)
     lines = [line.split() for line in text.splitlines() if line.startswith("CPU ")]
     assert len(lines) == 3
     shares = []
     for words in lines[1:]:
         system, user, nice, idle, wait, irq, soft, steal = map(int, words[8:16])
         shares.append(100 * idle / (system + user + nice + idle + wait + irq + soft + steal))
-    assert found.figures["host_idle"] == pytest.approx(np.mean(shares))
-    assert found.cpus == os.cpu_count()
+    assert reading.figures["host_idle"] == pytest.approx(np.mean(shares))
+    assert reading.cpus == os.cpu_count()
     with pytest.raises(UsageError, match="only the first sample"):
         only(run(tools / "atop", "-P", "CPU,MEM", "1", "1").split("SEP")[0], tmp_path)
+
+
+def test_the_screens_of_atop_whole_and_as_grep_leaves_them_give_its_shares(tools: Path, tmp_path: Path) -> None:
+    text = run(tools / "atop", "-M", "1", "4")
+    lines = [line for line in text.splitlines(keepends=True) if line.startswith(("CPU |", "MEM |"))]
+    whole, grepped = only(text, tmp_path, "plain-whole.txt"), only("".join(lines), tmp_path, "plain-grep.txt")
+    shares = [list(map(int, re.findall(r"(\d+)%", line))) for line in lines if line.startswith("CPU")]
+    assert len(shares) == 4
+    cpus = os.cpu_count() or 1
+    for reading, clock in ((whole, "local"), (grepped, "")):
+        assert (reading.tool, reading.cpus, reading.clock) == ("atop", cpus, clock)
+        # A screen of 80 columns has no room for steal.
+        wholes = [
+            max(sum(row[:5]), 100 * cpus) if sum(row[:5]) < 100 * cpus - 3 else sum(row[:5]) for row in shares[1:]
+        ]
+        busy = [100 * sum(row[:3]) / whole for row, whole in zip(shares[1:], wholes, strict=True)]
+        # Idle rows at the edges lie before or after the load.
+        kept = reading.series["host_busy"]
+        assert any(kept == pytest.approx(busy[at : at + len(kept)]) for at in range(len(busy)))
+        assert 0 < reading.figures["memory_free_bytes"] < 2**50
+    assert whole.ended is not None
 
 
 def test_a_table_of_real_runs_gives_what_the_tools_own_files_give(wrk_says: dict[str, str], tmp_path: Path) -> None:
     rates = {arm: one(r"Requests/sec:\s+([\d.]+)", text) for arm, text in wrk_says.items()}
     (tmp_path / "t.csv").write_text("arm,rate\n" + "".join(f"{arm},{rate}\n" for arm, rate in rates.items()))
-    found = gather.gather([tmp_path / "t.csv"], Choices(columns=csv_columns.columns("throughput=rate,arm=arm")))[
+    readings = gather.gather([tmp_path / "t.csv"], Choices(columns=csv_columns.columns("throughput=rate,arm=arm")))[
         0
     ].readings
-    assert {str(each.arm): each.figures["throughput"] for each in found} == rates
+    assert {str(reading.arm): reading.figures["throughput"] for reading in readings} == rates

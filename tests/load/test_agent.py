@@ -21,8 +21,8 @@ THOUGHT_US = 300_000
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    with Agent() as made:
-        yield made
+    with Agent() as started:
+        yield started
 
 
 def load(agent: Agent, text: str, connections: int = 1, threads: int = 1) -> None:

@@ -77,9 +77,9 @@ class DriverServer:
         self.fields = server.connection()
         self.password = Secret(reveal(self.fields.password))
         self.ca = self.store = ""
-        if found := list(directory.rglob("ca.pem")):
-            self.ca = str(found[0])
-            self.store = str(drivers.trust_store(found[0], directory / "ca.p12"))
+        if certificates := list(directory.rglob("ca.pem")):
+            self.ca = str(certificates[0])
+            self.store = str(drivers.trust_store(certificates[0], directory / "ca.p12"))
 
     def told(self, driver: Driver, mode: str = "plain", protocol: str = "", **more: Any) -> JdbcConnection:
         """Return fields of `connect`; `properties` are added to the driver's own."""
@@ -180,21 +180,21 @@ def test_both_agents_run_the_same_operations(agent: Agent, mariadb: DriverServer
     rows = {}
     with Agent() as rust:
         both: list[tuple[Agent, Pool]] = [(rust, mariadb.fields), (agent, mariadb.told(find("9.7.0", "mariadb")))]
-        for made, fields in both:
-            made.connect("plain", msgspec.structs.replace(fields, connections=connections))
+        for peer, fields in both:
+            peer.connect("plain", msgspec.structs.replace(fields, connections=connections))
             table = "which CHAR(1), u BIGINT, w BIGINT, z BIGINT, y BIGINT, t TEXT, c TEXT, s BIGINT"
-            made.query("plain", f"CREATE OR REPLACE TABLE drawn ({table})")
-            ask(made, {"type": "program", "name": "draws"})
+            peer.query("plain", f"CREATE OR REPLACE TABLE drawn ({table})")
+            ask(peer, {"type": "program", "name": "draws"})
             for name in names:
-                ask(made, {"type": "variable", "name": name, **KINDS[name]})
+                ask(peer, {"type": "variable", "name": name, **KINDS[name]})
             for which, weight, mine in (("a", 1, names), ("b", 3, names[:1])):
-                ask(made, {"type": "transaction", "name": which, "weight": weight})
+                ask(peer, {"type": "transaction", "name": which, "weight": weight})
                 to, values = (columns, marks) if mine == names else (names[0], "$1")
                 sql = f"INSERT INTO drawn (which, {to}) VALUES ('{which}', {values})"
-                ask(made, {"type": "statement", "transaction": which, "sql": sql, "parameters": " ".join(mine)})
-            answer = operate(made, "plain", 2000, seed)
+                ask(peer, {"type": "statement", "transaction": which, "sql": sql, "parameters": " ".join(mine)})
+            answer = operate(peer, "plain", 2000, seed)
             assert (answer.operations, answer.errors) == (2000, 0), answer.first_error
-            rows[made is rust] = made.query("plain", f"SELECT which, {columns} FROM drawn ORDER BY which, u, w")
+            rows[peer is rust] = peer.query("plain", f"SELECT which, {columns} FROM drawn ORDER BY which, u, w")
     assert len(rows[True]) == 2000
     assert rows[True] == rows[False]
     assert {row[0] for row in rows[True]} == {"a", "b"}
@@ -221,10 +221,10 @@ def test_many_versions_run_in_one_machine_and_none_leaks_into_another(agent: Age
         protocol = "" if oldest else "1.2" if only_12 or number % 2 else "1.3"
         arm = f"{driver.family}-{driver.version}"
         fields = mariadb.told(driver, "plain" if oldest else "verify-ca", protocol)
-        said = agent.connect(arm, fields)
-        assert said.encrypted is not oldest, said
-        assert said.server_version == "5.7.19-log"
-        assert "SunJSSE" in said.library
+        connected = agent.connect(arm, fields)
+        assert connected.encrypted is not oldest, connected
+        assert connected.server_version == "5.7.19-log"
+        assert "SunJSSE" in connected.library
         wanted[arm] = (driver, f"TLSv{protocol}" if protocol else "")
     program(agent, ("SELECT $1 + 1", "id"), id=ID)
     sums = set()
@@ -341,23 +341,23 @@ def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: DriverServ
 
 
 def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Agent, mariadb: DriverServer) -> None:
-    found = []
+    counts = []
     with Agent() as rust:
-        for made, fields in ((rust, mariadb.fields), (agent, mariadb.told(find("8.0.33", "mariadb")))):
-            made.connect("plain", fields)
-            made.query("plain", "CREATE OR REPLACE TABLE once (id INTEGER PRIMARY KEY)")
-            made.query("plain", "CREATE OR REPLACE TABLE log (id INTEGER)")
+        for peer, fields in ((rust, mariadb.fields), (agent, mariadb.told(find("8.0.33", "mariadb")))):
+            peer.connect("plain", fields)
+            peer.query("plain", "CREATE OR REPLACE TABLE once (id INTEGER PRIMARY KEY)")
+            peer.query("plain", "CREATE OR REPLACE TABLE log (id INTEGER)")
             program(
-                made, ("BEGIN", ""), ("INSERT INTO log VALUES ($1)", "id"), ("INSERT INTO once VALUES ($1)", "id"), ("COMMIT", ""),
+                peer, ("BEGIN", ""), ("INSERT INTO log VALUES ($1)", "id"), ("INSERT INTO once VALUES ($1)", "id"), ("COMMIT", ""),
                 id={"kind": "uniform", "low": 1, "high": 10},
             )  # fmt: skip
-            answer = operate(made, "plain", 100)
+            answer = operate(peer, "plain", 100)
             # A failed operation's earlier changes are rolled back.
-            assert made.query("plain", "SELECT COUNT(*) FROM log") == [[str(answer.operations)]]
-            found.append((answer.operations, answer.errors, answer.error_kinds))
+            assert peer.query("plain", "SELECT COUNT(*) FROM log") == [[str(answer.operations)]]
+            counts.append((answer.operations, answer.errors, answer.error_kinds))
             assert answer.first_error.startswith("1062 (23000): ")
-    assert found[0] == found[1]
-    assert found[0][1] > 0
+    assert counts[0] == counts[1]
+    assert counts[0][1] > 0
 
 
 def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, mariadb: DriverServer) -> None:
@@ -381,7 +381,7 @@ def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: Dri
         agent.connect("victim", mariadb.told(find(version, "mariadb")))
         [[number]] = agent.query("victim", "SELECT CONNECTION_ID()")
         program(agent, (f"KILL {number}", ""))
-        with pytest.raises(AgentError, match="read 0 bytes"):
+        with pytest.raises(AgentError, match=r"read 0 bytes|Connection reset"):  # as the kernel reports it
             operate(agent, "victim", 5)
         with pytest.raises(AgentError) as caught:
             agent.query("victim", "SELECT 1")
@@ -398,7 +398,7 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
             agent.connect("silent", mariadb.told(find(version, "mariadb")))
             program(agent, ("SELECT SLEEP(3600)", ""))
             monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
-            with pytest.raises(AgentError, match="not finished an answer for 1 s, with 1 operation") as caught:
+            with pytest.raises(AgentError, match="for 1 s, with 1 operation") as caught:
                 agent.slice("silent", 1.0)
             monkeypatch.delenv("CIPHERCOST_TIMEOUT")
             assert caught.value.code == "connect"
@@ -427,8 +427,8 @@ class Counted:
 
     def of(self, version: str, operations: int, **more: object) -> dict[str, int]:
         self.agent.query("counter", "TRUNCATE rows_in")
-        said = self.agent.connect("writer", self.mariadb.told(find(version, "mariadb"), "plain", "", **more))
-        assert said.driver_version
+        connected = self.agent.connect("writer", self.mariadb.told(find(version, "mariadb"), "plain", "", **more))
+        assert connected.driver_version
         before = self.counts()
         answer = operate(self.agent, "writer", operations)
         after = self.counts()
@@ -479,8 +479,8 @@ def test_statements_are_prepared_once_or_each_time(counted: Counted) -> None:
 
 def test_a_connection_for_each_operation(counted: Counted) -> None:
     for version in ("5.1.6", "9.7.0", "4.0.0"):
-        found = counted.of(version, 20, per_request=True)
-        assert found["Connections"] == found["connects"] == 20
+        counts = counted.of(version, 20, per_request=True)
+        assert counts["Connections"] == counts["connects"] == 20
 
 
 def test_each_connection_has_a_thread(agent: Agent, mariadb: DriverServer) -> None:
@@ -520,9 +520,9 @@ def test_a_query_answers_as_the_other_agents_does(agent: Agent, mariadb: DriverS
     answers = []
     with Agent() as rust:
         both: list[tuple[Agent, Pool]] = [(rust, mariadb.fields), (agent, mariadb.told(find("9.7.0", "mariadb")))]
-        for made, fields in both:
-            made.connect("plain", fields)
-            answers.append(ask(made, {"type": "query", "arm": "plain", "sql": sql}))
+        for peer, fields in both:
+            peer.connect("plain", fields)
+            answers.append(ask(peer, {"type": "query", "arm": "plain", "sql": sql}))
     assert answers[0] == answers[1]
     assert answers[0]["rows"] == 3
     with pytest.raises(AgentError) as caught:
@@ -539,23 +539,23 @@ def same_on(driver_server: DriverServer, agent: Agent, driver: Driver, table: st
     answer = None
     with Agent() as rust:
         both: list[tuple[Agent, Pool]] = [(rust, driver_server.fields), (agent, driver_server.told(driver, mode))]
-        for made, fields in both:
-            said = made.connect("arm", fields)
-            if made is agent:
-                assert said.encrypted is (mode != "plain")
-            made.query("arm", table)
+        for peer, fields in both:
+            connected = peer.connect("arm", fields)
+            if peer is agent:
+                assert connected.encrypted is (mode != "plain")
+            peer.query("arm", table)
             program(
-                made, ("BEGIN", ""), ("INSERT INTO pair VALUES ($1, $2)", "id t"), ("UPDATE pair SET b = $2 WHERE a = $1", "id t"),
+                peer, ("BEGIN", ""), ("INSERT INTO pair VALUES ($1, $2)", "id t"), ("UPDATE pair SET b = $2 WHERE a = $1", "id t"),
                 ("SELECT a, b FROM pair WHERE a = $1", "id"), ("COMMIT", ""),
                 id={"kind": "sequence", "low": 1}, t=KINDS["t"],
             )  # fmt: skip
-            answer = operate(made, "arm", 100)
+            answer = operate(peer, "arm", 100)
             assert (answer.operations, answer.errors, answer.rows) == (100, 0, 100), answer.first_error
-            rows.append(made.query("arm", "SELECT a, b FROM pair ORDER BY a"))
+            rows.append(peer.query("arm", "SELECT a, b FROM pair ORDER BY a"))
             # A prepared statement keeps its table locked.
-            made.connect("arm", fields)
-            made.query("arm", "DROP TABLE pair")
-            made.disconnect("arm")
+            peer.connect("arm", fields)
+            peer.query("arm", "DROP TABLE pair")
+            peer.disconnect("arm")
     assert rows[0] == rows[1]
     assert len(rows[0]) == 100
     assert answer is not None
@@ -580,6 +580,54 @@ def test_mysql(agent: Agent, mysql: DriverServer, version: str) -> None:
     assert same_on(mysql, agent, find(version, "mysql"), table, "verify-full").protocol == "TLSv1.3"
 
 
+def decided_on(driver_server: DriverServer, agent: Agent, driver: Driver) -> list[list[list[str | None]]]:
+    """What each agent leaves behind when a script decides: rows into variables, NULL, a boolean and a fraction as parameters."""
+    rows = []
+    with Agent() as rust:
+        both: list[tuple[Agent, Pool]] = [(rust, driver_server.fields), (agent, driver_server.told(driver))]
+        for peer, fields in both:
+            peer.connect("arm", fields)
+            peer.query("arm", "CREATE TABLE decided (a INTEGER, b DOUBLE PRECISION, c INTEGER, d VARCHAR(30))")
+            ask(peer, {"type": "program", "name": "test"})
+            for name in ("b", "c", "none", "o_last"):
+                ask(peer, {"type": "variable", "name": name, "kind": "computed"})
+            ask(peer, {"type": "variable", "name": "id", "kind": "sequence", "low": 1})
+            ask(peer, {"type": "transaction", "name": "only", "weight": 1})
+            insert = "INSERT INTO decided VALUES ($1, $2, $3, $4)"
+            for part in (
+                {"sql": "SELECT COUNT(*) AS last FROM decided", "parameters": "", "into": "o_"},
+                {"do": "set", "variable": "b", "expression": "(/ (random 1 1000) 8.0)"},
+                {"do": "set", "variable": "c", "expression": "(= (% :o_last 2) 0)"},
+                {"do": "set", "variable": "none", "expression": "null"},
+                {"do": "if", "expression": ":c"},
+                {"sql": insert, "parameters": "id b c o_last"},
+                {"do": "else"},
+                {"sql": insert, "parameters": "id b none none"},
+                {"do": "endif"},
+            ):
+                kind = "statement" if "sql" in part else "step"
+                ask(peer, {"type": kind, "transaction": "only", **part})
+            answer = operate(peer, "arm", 20)
+            assert (answer.operations, answer.errors, answer.rows) == (20, 0, 20), answer.first_error
+            rows.append(peer.query("arm", "SELECT a, b * 8, c, d FROM decided ORDER BY a"))
+            # A prepared statement keeps its table locked.
+            peer.connect("arm", fields)
+            peer.query("arm", "DROP TABLE decided")
+            peer.disconnect("arm")
+    return rows
+
+
+@pytest.mark.parametrize(("server", "version"), [("mariadb", "9.7.0"), ("mariadb", "4.0.0"), ("firebird", "")])
+def test_both_agents_decide_alike(agent: Agent, server: str, version: str, request: pytest.FixtureRequest) -> None:
+    rust, of_java = decided_on(request.getfixturevalue(server), agent, find(version, server))
+    # Drivers write a number with a fraction in their own ways.
+    assert [(row[0], float(str(row[1])), row[2:]) for row in rust] == [
+        (row[0], float(str(row[1])), row[2:]) for row in of_java
+    ]
+    assert rust[0][2:] == ["1", "0"]
+    assert rust[1][2:] == [None, None]
+
+
 # ── Java itself ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -601,7 +649,7 @@ def test_an_old_java_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingServer, match=r"needs Java 17 or newer, and .* is Java 11"):
+    with pytest.raises(MissingServer, match=r"Java 17 .*/java is Java 11"):
         java.find()
 
 
@@ -625,7 +673,7 @@ def test_an_old_java_is_taken_for_an_agent_that_was_converted_for_it(
 
 
 @pytest.mark.parametrize(
-    ("said", "number"),
+    ("printed", "number"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_452"', 8),
@@ -633,8 +681,8 @@ def test_an_old_java_is_taken_for_an_agent_that_was_converted_for_it(
         ("?", 0),
     ],
 )
-def test_a_java_says_its_version(said: str, number: int) -> None:
-    assert java.number(said) == number
+def test_a_java_says_its_version(printed: str, number: int) -> None:
+    assert java.number(printed) == number
 
 
 def test_a_jar_that_is_named_is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -656,7 +704,7 @@ def test_an_agent_that_is_told_nothing_more_ends(command: list[str]) -> None:
     agent = Agent(command, env=java.OTHERS)
     agent.write(b'{"type":"bye"}\n')
     assert json.loads(agent.line(20)) == {"type": "ok"}
-    with pytest.raises(RunError, match=r"ended in the middle of the run \(status 0\)"):
+    with pytest.raises(RunError, match=r"ended .*\(status 0\)"):
         agent.line(20)
     agent.close()
     assert agent.hello.protocol == PROTOCOL

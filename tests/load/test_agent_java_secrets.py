@@ -21,11 +21,11 @@ public class Said {
     }
 }
 """
-Said = Callable[[str, str], str]
+Shown = Callable[[str, str], str]
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Said:
+def shown(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Shown:
     """Return the message that the agent makes of a driver's message, with this password."""
     try:
         jar, program = java.jar(), java.find()
@@ -47,8 +47,8 @@ DENIED = "Access denied for user 'ada'@'127.0.0.1' (using password: YES)"
 
 
 @pytest.mark.parametrize("password", ["a", "e", "usi"])
-def test_a_short_password_leaves_a_message_readable(said: Said, password: str) -> None:
-    assert said(password, DENIED).startswith(DENIED)
+def test_a_short_password_leaves_a_message_readable(shown: Shown, password: str) -> None:
+    assert shown(password, DENIED).startswith(DENIED)
 
 
 @pytest.mark.parametrize("password", ["a", "Z9", "sesame-4711-Xy"])
@@ -61,16 +61,16 @@ def test_a_short_password_leaves_a_message_readable(said: Said, password: str) -
         "trustCertificateKeyStorePassword = '%s' is wrong",
     ],
 )
-def test_a_password_that_is_named_is_hidden_whatever_its_length(said: Said, password: str, message: str) -> None:
+def test_a_password_that_is_named_is_hidden_whatever_its_length(shown: Shown, password: str, message: str) -> None:
     plain, _, rest = (message % "\0").partition("\0")
-    told = said(password, message % password)
+    told = shown(password, message % password)
     assert "[password]" in told
     for wrong in (plain + password + rest, f"={password}", f":{password}@", f"'{password}'"):
         assert wrong not in told
 
 
-def test_a_password_is_hidden_wherever_it_stands_also_where_the_message_is_cut(said: Said) -> None:
+def test_a_password_is_hidden_wherever_it_stands_also_where_the_message_is_cut(shown: Shown) -> None:
     password = "sesame-4711-Xy"
-    assert said(password, f"syntax error near '{password}'").startswith("syntax error near '[password]'")
+    assert shown(password, f"syntax error near '{password}'").startswith("syntax error near '[password]'")
     for length in range(285, 300):
-        assert "sesame" not in said(password, "x" * length + password)
+        assert "sesame" not in shown(password, "x" * length + password)

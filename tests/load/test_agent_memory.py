@@ -34,8 +34,8 @@ def test_what_a_slice_frees_goes_back_to_the_kernel() -> None:
         ask(agent, {"type": "transaction", "name": "t", "weight": 1})
         ask(agent, {"type": "statement", "transaction": "t", "sql": "nothing", "parameters": ""})
         agent.connect("plain", Connection(driver="null", connections=50, threads=2))
-        before, found = heap_kb(agent), []
+        before, sizes = heap_kb(agent), []
         for number in range(SLICES):
             agent.slice("plain", 0.002, seed=number)
-            found.append(heap_kb(agent))
-    assert max(found) - before <= MOST_KB, (before, found)
+            sizes.append(heap_kb(agent))
+    assert max(sizes) - before <= MOST_KB, (before, sizes)

@@ -21,8 +21,8 @@ SALT = b"0123456789abcdef"
 def verifier(password: bytes, iterations: int) -> str:
     """What PostgreSQL stores of a password (RFC 5802)."""
     salted = hashlib.pbkdf2_hmac("sha256", password, SALT, iterations)
-    client, server = (hmac.digest(salted, each, "sha256") for each in (b"Client Key", b"Server Key"))
-    salt, stored, known = (base64.b64encode(each).decode() for each in (SALT, hashlib.sha256(client).digest(), server))
+    client, server = (hmac.digest(salted, label, "sha256") for label in (b"Client Key", b"Server Key"))
+    salt, stored, known = (base64.b64encode(part).decode() for part in (SALT, hashlib.sha256(client).digest(), server))
     return f"SCRAM-SHA-256${iterations}:{salt}${stored}:{known}"
 
 
@@ -33,8 +33,8 @@ def test_few_iterations_are_refused_and_the_usual_number_lets_in(require_server:
         agent.connect("admin", fields)
         for iterations in (1, 4095, 4096):
             agent.query("admin", f"CREATE ROLE u{iterations} LOGIN PASSWORD '{verifier(b'sesame', iterations)}'")
-        own = fields | {"password": Secret("sesame")}
-        assert agent.connect("usual", own | {"user": "u4096"}).auth == "scram-sha-256"
+        with_password = fields | {"password": Secret("sesame")}
+        assert agent.connect("usual", with_password | {"user": "u4096"}).auth == "scram-sha-256"
         for iterations in (1, 4095):
             with pytest.raises(AgentError, match=f"asks for {iterations} SCRAM iterations"):
-                agent.connect("few", own | {"user": f"u{iterations}"})
+                agent.connect("few", with_password | {"user": f"u{iterations}"})

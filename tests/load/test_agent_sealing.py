@@ -62,16 +62,16 @@ def site(
         running = engine.start(
             StartRequest(installation, scratch / "data", run_supervisor, logs=tmp_path_factory.mktemp("logs"))
         )
-        made = Site(engine.name, running.connection())
+        new_site = Site(engine.name, running.connection())
         with Agent() as agent:
-            agent.connect("a", made.fields)
+            agent.connect("a", new_site.fields)
             secret = SECRET[engine.name]
             agent.query("a", f"CREATE TABLE sealed (id INTEGER NOT NULL, n {secret}, note {secret}, plain VARCHAR(50))")
             agent.query(
                 "a", "CREATE TABLE clear (id INTEGER NOT NULL, n VARCHAR(20), note VARCHAR(300), plain VARCHAR(50))"
             )
             agent.query("a", "CREATE TABLE never (id INTEGER NOT NULL)")
-        yield made
+        yield new_site
         running.stop()
 
 

@@ -20,6 +20,16 @@ def inferred(*values: str) -> Column:
     return gauge.column("c_x", "x")
 
 
+@given(numbers=st.lists(st.integers(-999, 999).map(str), min_size=1), place=st.integers(0, 9))
+def test_null_of_a_table_changes_neither_type_nor_length(numbers: list[str], place: int) -> None:
+    with_null = [*numbers[:place], columns.NULL, *numbers[place:]]
+    column, without = inferred(*with_null), inferred(*numbers)
+    assert (column.kind, column.length, column.bytes) == (without.kind, without.length, without.bytes)
+    assert [column.is_null(value) for value in with_null].count(True) == 1
+    text = inferred("a", columns.NULL, "")
+    assert [text.is_null(value) for value in ("a", columns.NULL, "")] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
@@ -73,9 +83,9 @@ def test_the_order_of_the_values_does_not_matter(values: list[str]) -> None:
 
 @given(st.lists(st.text(min_size=1).filter(lambda title: bool(title.strip())), min_size=1, max_size=8, unique=True))
 def test_any_titles_become_names_that_every_server_takes_and_no_two_are_alike(titles: list[str]) -> None:
-    found = columns.names([*titles, "some words"] if "some words" not in titles else titles, "t.csv")
-    assert len({name.upper() for name in found}) == len(found)
-    assert all(re.fullmatch(r"c_[a-z0-9_]{1,28}", name) for name in found)
+    names = columns.names([*titles, "some words"] if "some words" not in titles else titles, "t.csv")
+    assert len({name.upper() for name in names}) == len(names)
+    assert all(re.fullmatch(r"c_[a-z0-9_]{1,28}", name) for name in names)
 
 
 def test_titles_may_be_keywords_or_begin_with_digits_or_be_alike_but_for_case() -> None:

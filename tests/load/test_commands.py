@@ -16,12 +16,12 @@ from ciphercost.model.errors import UsageError
 def test_keys_with_colons_keep_them_and_variables_are_found() -> None:
     text = "\\set id random(1, 9)\n# why\nGET user::id\nHGET user:name \"it's;\"; SET 'user::id:name' :id\n"
     parsed = commands.parse(text, {})
-    assert [each.sql for each in parsed.statements] == [
+    assert [statement.sql for statement in parsed.statements] == [
         "GET user:$1",
         'HGET user:name "it\'s;"',
         "SET 'user:$1:name' $1",
     ]
-    assert [each.parameters for each in parsed.statements] == [("id",), (), ("id",)]
+    assert [statement.parameters for statement in parsed.statements] == [("id",), (), ("id",)]
     assert not parsed.read_only
     assert commands.parse("get a\nMGET a b", {}).read_only
 
@@ -46,7 +46,7 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
         parsed = commands.parse(text, {})
     except UsageError:
         return
-    assert all(each.sql.strip() for each in parsed.statements)
+    assert all(statement.sql.strip() for statement in parsed.statements)
 
 
 @pytest.mark.parametrize(

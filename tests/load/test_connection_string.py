@@ -70,7 +70,7 @@ def test_no_parameter_is_dropped_silently(data: some.DataObject) -> None:
     if not value and engine == "postgresql":
         return  # to libpq the same as not given
     named = any(note.startswith(f"{name}=") for note in asked.notes)
-    assert named or name.lower().replace("_", "-") in {each.replace("_", "-") for each in HONOURED[engine]}
+    assert named or name.lower().replace("_", "-") in {option.replace("_", "-") for option in HONOURED[engine]}
     assert named or asked != plain or value in ("", "5432", "3306", "me", "db") or name in ("servicefile", "ssl-crl")
 
 
@@ -102,7 +102,7 @@ def test_what_mysqls_clients_can_do_and_ciphercost_can_not_is_refused_with_the_r
 
 
 def places(asked: ConnectionString) -> list[str]:
-    return [str(each) for each in asked.places]
+    return [str(place) for place in asked.places]
 
 
 def test_hosts_ports_and_addresses_are_as_libpq_reads_them() -> None:
@@ -112,7 +112,7 @@ def test_hosts_ports_and_addresses_are_as_libpq_reads_them() -> None:
     assert libpq.read("postgresql://a/d?hostaddr=10.0.0.1").places == (Place("a", 5432, "10.0.0.1"),)
     assert libpq.read("postgresql://%2Frun%2Fpg/d").local.startswith("/run/pg: a Unix-domain socket")
     asked = libpq.read("postgresql://me@a,b:6/d?sslmode=require&options=-c%20x%3D1")
-    assert [libpq.read(url).places for url in asked.urls] == [(each,) for each in asked.places]
+    assert [libpq.read(url).places for url in asked.urls] == [(place,) for place in asked.places]
     assert {libpq.read(url).level for url in asked.urls} == {"require"}
     for wrong, words in (
         ("postgresql://a,b/d?port=1,2,3", "port has 3 values for 2 servers"),
@@ -165,10 +165,10 @@ def test_a_service_and_the_environment_complete_the_string(home: Path, monkeypat
     monkeypatch.setenv("PGSERVICE", "other")
     assert places(libpq.read("postgresql:///d")) == ["x:5432"]
     monkeypatch.setenv("PGSERVICE", "shopp")
-    with pytest.raises(UsageError, match="defines no such service; did you mean 'shop'"):
+    with pytest.raises(UsageError, match=r"service=shopp: .* did you mean 'shop'"):
         libpq.read("postgresql:///d")
     file.write_text("[shop]\nldap://directory/x\n")
-    with pytest.raises(UsageError, match=r"line 2: a service in a directory \(LDAP\) is not supported"):
+    with pytest.raises(UsageError, match=r"line 2: .*LDAP"):
         libpq.read("postgresql:///d?service=shop")
     file.write_text("[shop]\nsslmod=require\n")
     with pytest.raises(UsageError, match=r"service shop: unknown parameter 'sslmod'"):
@@ -178,8 +178,8 @@ def test_a_service_and_the_environment_complete_the_string(home: Path, monkeypat
     assert libpq.read("postgresql://h/d").identity == Named("mine.pem", "", "sslcert", "sslkey")
     assert libpq.read("postgresql://h/d?sslmode=disable").identity is None
     assert libpq.read("postgresql://h/d?sslcertmode=disable").identity is None
-    found = libpq.read("postgresql://h/d?sslcert=a.pem&sslkey=a.key").identity
-    assert found == Named("a.pem", "a.key", "sslcert", "sslkey")
+    identity = libpq.read("postgresql://h/d?sslcert=a.pem&sslkey=a.key").identity
+    assert identity == Named("a.pem", "a.key", "sslcert", "sslkey")
     file.write_text("[shop]\nsslcert=s.pem\nsslkey=s.key\nsslpassword=sesame\n")
     monkeypatch.delenv("PGSSLCERT")
     of_service = libpq.read("postgresql:///d?service=shop")
@@ -298,7 +298,8 @@ def test_postgresql_has_no_tls_over_a_socket_so_a_run_refuses_it_and_says_what_t
 
 def test_a_name_that_means_a_socket_to_mysqls_own_clients_is_said() -> None:
     (note,) = mysql.read("mysql://localhost/d", "mysql").notes
-    assert "MySQL's own clients then use a Unix-domain socket" in note
+    assert note.startswith("localhost: MySQL's own clients")
+    assert "Unix-domain socket" in note
     assert mysql.read("mysql://127.0.0.1/d", "mysql").notes == ()
     assert mysql.read("mysql://localhost/d?protocol=tcp", "mysql").notes == ()
 
@@ -307,7 +308,7 @@ def test_a_name_that_means_a_socket_to_mysqls_own_clients_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "made"),
+    ("url", "urls"),
     [
         ("jdbc:mysql://h/shop?a=b", ["jdbc:mysql://h/shop?a=b"]),
         ("jdbc:mysql://address=(host=h)(port=3307)/shop", ["jdbc:mysql://h:3307/shop"]),
@@ -328,8 +329,8 @@ def test_a_name_that_means_a_socket_to_mysqls_own_clients_is_said() -> None:
         ("jdbc:firebirdsql:h/1:/d.fdb?x=y", ["jdbc:firebirdsql://h:1//d.fdb?x=y"]),
     ],
 )  # fmt: skip
-def test_every_form_of_a_jdbc_url_becomes_a_url_for_each_host(url: str, made: list[str]) -> None:
-    assert [each.url for each in jdbc.singles(url)] == made
+def test_every_form_of_a_jdbc_url_becomes_a_url_for_each_host(url: str, urls: list[str]) -> None:
+    assert [single.url for single in jdbc.singles(url)] == urls
 
 
 @pytest.mark.parametrize(

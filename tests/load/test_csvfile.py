@@ -34,12 +34,12 @@ def test_any_bytes_are_read_or_refused_with_the_file_named_but_never_break(conte
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
-        said = file.name
+        message = file.name
         try:
             read(Path(file.name))
         except UsageError as error:
-            said = str(error)
-    assert file.name in said
+            message = str(error)
+    assert file.name in message
 
 
 @pytest.mark.parametrize(

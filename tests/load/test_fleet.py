@@ -42,7 +42,7 @@ def program() -> Program:
     return workloads.prepare(workloads.read(PROGRAM, "t"), "null", {})
 
 
-class Made:
+class WatchedFleet:
     """A fleet with what tests look at."""
 
     def __init__(self, cluster: LocalCluster, logs: Path, least: int) -> None:
@@ -74,12 +74,14 @@ class Made:
 
 
 @contextmanager
-def made(tmp_path: Path, count: int = 3, *, least: int = 1, boots: Sequence[str] = ()) -> Iterator[Made]:
+def watched_fleet(
+    tmp_path: Path, count: int = 3, *, least: int = 1, boots: Sequence[str] = ()
+) -> Iterator[WatchedFleet]:
     with ExitStack() as stack:
         cluster = stack.enter_context(local_cluster(count, boots=boots))
-        made = Made(cluster, tmp_path, least)
-        stack.enter_context(made.fleet)
-        yield made
+        watched = WatchedFleet(cluster, tmp_path, least)
+        stack.enter_context(watched.fleet)
+        yield watched
 
 
 CALM = 2000.0
@@ -89,7 +91,7 @@ LONG = 2.0
 
 
 def test_a_slice_of_many_agents_counts_what_all_did(tmp_path: Path) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect(8)
         called: list[str] = []
         answer = here.slice(
@@ -107,7 +109,7 @@ def test_a_slice_of_many_agents_counts_what_all_did(tmp_path: Path) -> None:
 
 
 def test_both_arms_run_the_same_operations_and_every_member_others(tmp_path: Path) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         one, other = (here.fleet.slice(arm, 60, discard=0.0, seed=3, operations=64) for arm in ("plain", "encrypted"))
         assert (one.operations, one.rows, one.checksum) == (64, other.rows, other.checksum)
@@ -115,7 +117,7 @@ def test_both_arms_run_the_same_operations_and_every_member_others(tmp_path: Pat
 
 
 def test_other_arms_belong_to_the_controllers_agent(tmp_path: Path) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.fleet.connect("prove-plain", Connection(driver="null"))
         before = [remote.calls.count("request") for remote in here.cluster.remotes]
         assert here.fleet.slice("prove-plain", 60, discard=0.0, operations=5).operations == 5
@@ -126,13 +128,13 @@ def test_other_arms_belong_to_the_controllers_agent(tmp_path: Path) -> None:
 
 
 def test_a_member_that_died_is_lost_and_the_others_take_its_connections(tmp_path: Path) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect(8)
         here.cluster.remotes[1].dead = "its node has died"
-        with pytest.raises(AgentsLost, match="the agent on node-1 was lost: its node has died"):
+        with pytest.raises(AgentsLost, match="node-1 was lost: its node has died"):
             here.fleet.slice("plain", 0.1)
         assert here.fleet.names == ["node-0", "node-2"]
-        assert [(each.node, each.session) for each in here.facts.lost] == [("node-1", 1)]
+        assert [(loss.node, loss.session) for loss in here.facts.lost] == [("node-1", 1)]
         assert here.facts.failed_slices == 1
         assert here.cluster.dismissed == ["node-1"]
         here.connect(8)
@@ -140,7 +142,7 @@ def test_a_member_that_died_is_lost_and_the_others_take_its_connections(tmp_path
 
 
 def test_an_agent_that_was_killed_is_lost_with_its_member(tmp_path: Path) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         os.kill(here.cluster.remotes[2].member._started.agent.pid, signal.SIGKILL)
         with pytest.raises(AgentsLost, match="node-2"):
@@ -150,19 +152,19 @@ def test_an_agent_that_was_killed_is_lost_with_its_member(tmp_path: Path) -> Non
 
 def test_a_member_that_froze_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, "3")
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         here.cluster.remotes[0].frozen = True
-        with pytest.raises(AgentsLost, match="node-0 was lost: it did not answer for 1 s"):
+        with pytest.raises(AgentsLost, match=r"node-0 was lost: .* for 1 s"):
             here.fleet.slice("plain", 0.1)
         here.cluster.remotes[0].frozen = False
 
 
 def test_with_too_few_left_the_cell_ends(tmp_path: Path) -> None:
-    with made(tmp_path, least=3) as here:
+    with watched_fleet(tmp_path, least=3) as here:
         here.connect()
         here.cluster.remotes[1].dead = "its node has died"
-        with pytest.raises(RunError, match=r"2 of 3 agents are left, and --min-agents is 3: .*node-1") as caught:
+        with pytest.raises(RunError, match=r"2 of 3 agents.*--min-agents is 3: .*node-1") as caught:
             here.fleet.slice("plain", 0.1)
         assert not isinstance(caught.value, AgentError)
 
@@ -171,20 +173,20 @@ def test_an_order_that_comes_too_late_fails_its_slice_and_a_member_that_is_alway
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleets, "MOST_LEAD", 0.02)
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         here.cluster.remotes[1].delay = 0.5
         for _ in range(fleets.LATE_IN_A_ROW - 1):
-            with pytest.raises(AgentError, match=r"the order came .* too late|after the slice") as caught:
+            with pytest.raises(AgentError, match=r"order came \d+\.\d ms") as caught:
                 here.fleet.slice("plain", 0.1)
             assert caught.value.code == LATE
-        with pytest.raises(AgentsLost, match="node-1 was lost: 3 orders in a row came too late"):
+        with pytest.raises(AgentsLost, match=f"node-1 was lost: {fleets.LATE_IN_A_ROW} orders"):
             here.fleet.slice("plain", 0.1)
         assert here.facts.failed_slices == fleets.LATE_IN_A_ROW
 
 
 def test_a_late_order_shortens_only_what_is_not_counted(tmp_path: Path) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         here.cluster.remotes[1].delay = 0.05
         answer = here.slice()
@@ -194,22 +196,22 @@ def test_a_late_order_shortens_only_what_is_not_counted(tmp_path: Path) -> None:
 def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         member = here.cluster.remotes[1].member
         monkeypatch.setattr(member, "slice_at", skewed(member.slice_at, 0.3 * LONG))
-        with pytest.raises(AgentError, match=r"began to count \d+\.\d ms apart, and only the first 400 ms") as caught:
+        with pytest.raises(AgentError, match=r"\d+\.\d ms apart, .* 400 ms") as caught:
             here.fleet.slice("plain", LONG, rate=CALM)
         assert caught.value.code == SKEWED
         assert here.fleet.names == ["node-0", "node-1", "node-2"]
 
 
 def test_a_server_that_was_sampled_late_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         here.connect()
         monkeypatch.setattr(fleets, "wait_until", lambda moment: wait_until(moment + 0.3 * LONG))
         called: list[str] = []
-        with pytest.raises(AgentError, match=r"sampled \d{3,}\.\d ms after the slice began to count") as raised:
+        with pytest.raises(AgentError, match=r"sampled \d{3,}\.\d ms") as raised:
             here.fleet.slice("plain", LONG, rate=CALM, on_counting=lambda: called.append("counting"))
         assert raised.value.code == SKEWED
         assert called == ["counting"]
@@ -224,8 +226,8 @@ def test_what_the_punctual_thread_starts_has_the_usual_priority() -> None:
         usual_priority()
         return subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
 
-    with ThreadPoolExecutor(1) as own:
-        assert own.submit(punctual).result().split() == [str(os.SCHED_OTHER), "0"]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(punctual).result().split() == [str(os.SCHED_OTHER), "0"]
 
 
 def skewed(slice_at: Any, seconds: float) -> Any:
@@ -243,24 +245,24 @@ def test_a_node_with_another_clock_starts_with_the_others(tmp_path: Path) -> Non
     with ExitStack() as stack:
         cluster = stack.enter_context(local_cluster(2, boots=("elsewhere", "another")))
         cluster.remotes[1].ahead = 90_000.0
-        here = Made(cluster, tmp_path, 1)
+        here = WatchedFleet(cluster, tmp_path, 1)
         stack.enter_context(here.fleet)
         here.fleet._place = "elsewhere", here.fleet._place[1]
         here.connect()
         answer = here.slice()
         assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.05)
-        offsets = {each.node: each for each in here.facts.clocks}
+        offsets = {clock.node: clock for clock in here.facts.clocks}
         assert abs(offsets["node-0"].offset_s) <= offsets["node-0"].error_s
         assert abs(offsets["node-1"].offset_s - 90_000) <= offsets["node-1"].error_s + 1e-6
-        assert all(each.cpu is not None and each.steal is not None for each in here.facts.nodes)
+        assert all(node.cpu is not None and node.steal is not None for node in here.facts.nodes)
         assert len(here.fleet.machines) == 2
         assert here.fleet.own_cpu(answer) == (0, 0)
 
 
 def test_a_node_that_can_not_reach_the_servers_address_is_named(tmp_path: Path) -> None:
     with (
-        made(tmp_path, 2, boots=(boot_id(), "elsewhere")) as here,
-        pytest.raises(UsageError, match=r"listens on 127\.0\.0\.1, which node-1 can't reach; start it with --listen"),
+        watched_fleet(tmp_path, 2, boots=(boot_id(), "elsewhere")) as here,
+        pytest.raises(UsageError, match=r"127\.0\.0\.1.* node-1 can't reach.*--listen"),
     ):
         here.fleet.connect("plain", Connection(driver="null", host="127.0.0.1", connections=2))
 
@@ -269,18 +271,18 @@ def test_a_node_that_can_not_reach_the_servers_address_is_named(tmp_path: Path) 
 
 
 def test_agents_that_negotiated_differently_prove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with made(tmp_path) as here:
+    with watched_fleet(tmp_path) as here:
         member = here.cluster.remotes[2].member
         request = member.request
         monkeypatch.setattr(
             member, "request", lambda call: request(call).replace(b'"cipher":""', b'"cipher":"TLS_NONE"')
         )
-        with pytest.raises(Unproven, match="cipher is '' on node-0 and 'TLS_NONE' on node-2"):
+        with pytest.raises(Unproven, match=r"cipher .*'' on node-0 .*'TLS_NONE' on node-2"):
             here.fleet.connect("encrypted", Connection(driver="null", connections=3))
 
 
 def test_an_agents_error_names_its_node(tmp_path: Path) -> None:
-    with made(tmp_path) as here, pytest.raises(AgentError, match=r"\(on node-0\)") as caught:
+    with watched_fleet(tmp_path) as here, pytest.raises(AgentError, match=r"\(on node-0\)") as caught:
         here.fleet.connect("plain", Connection(driver="nothing", connections=3))
     assert caught.value.code == "bad-message"
 
@@ -304,9 +306,9 @@ def test_files_reach_the_agent_without_touching_a_disk(tmp_path: Path) -> None:
             {"tls_ca": Sealed(content)},
             30.0,
         )  # fmt: skip
-        found = member.request(call)
-        assert isinstance(found, Failure)
-        assert not found.gone
+        answer = member.request(call)
+        assert isinstance(answer, Failure)
+        assert not answer.gone
         started = member._started
         assert started is not None
         descriptor = started._files["plain", "tls_ca"]

@@ -18,10 +18,10 @@ values = st.lists(st.tuples(st.integers(1, HIGHEST), st.integers(1, 2**40)), max
 
 
 def reference(pairs: list[tuple[int, int]]) -> HdrHistogram:
-    made = HdrHistogram(1, HIGHEST, 3)
+    filled = HdrHistogram(1, HIGHEST, 3)
     for value, count in pairs:
-        made.record_value(value, count)
-    return made
+        filled.record_value(value, count)
+    return filled
 
 
 def answer(pairs: list[tuple[int, int]], **fields: object) -> AgentSlice:
@@ -40,11 +40,11 @@ def answer(pairs: list[tuple[int, int]], **fields: object) -> AgentSlice:
 
 @given(values)
 def test_a_histogram_is_written_as_the_reference_library_reads_it(pairs: list[tuple[int, int]]) -> None:
-    made = reference(pairs)
-    text = histogram.encode(histogram.decode(made.encode()))
+    original = reference(pairs)
+    text = histogram.encode(histogram.decode(original.encode()))
     read = HdrHistogram.decode(text)
-    assert read.encoder.get_counts()[: made.counts_len] == made.encoder.get_counts()[: made.counts_len]
-    assert read.get_total_count() == made.get_total_count()
+    assert read.encoder.get_counts()[: original.counts_len] == original.encoder.get_counts()[: original.counts_len]
+    assert read.get_total_count() == original.get_total_count()
 
 
 @given(values.filter(bool))
@@ -65,17 +65,17 @@ def test_merged_histograms_have_every_cell_that_the_reference_library_adds_up(
     for pairs in parts:
         whole.add(reference(pairs))
     merged = merge.merge([answer(pairs) for pairs in parts])
-    found = histogram.decode(merged.histogram)
+    decoded = histogram.decode(merged.histogram)
     dense = np.array(whole.encoder.get_counts())
-    assert found.indices.tolist() == np.flatnonzero(dense).tolist()
-    assert found.counts.tolist() == dense[found.indices].tolist()
-    assert found.total == merged.operations
+    assert decoded.indices.tolist() == np.flatnonzero(dense).tolist()
+    assert decoded.counts.tolist() == dense[decoded.indices].tolist()
+    assert decoded.total == merged.operations
 
 
 @given(st.lists(values, min_size=1, max_size=6))
 def test_texts_decoded_together_are_those_decoded_one_by_one(parts: list[list[tuple[int, int]]]) -> None:
     texts = [reference(pairs).encode() for pairs in parts]
-    together, single = histogram.decode_sum(texts), histogram.summed([histogram.decode(each) for each in texts])
+    together, single = histogram.decode_sum(texts), histogram.summed([histogram.decode(text) for text in texts])
     assert together.layout == single.layout
     assert together.indices.tolist() == single.indices.tolist()
     assert together.counts.tolist() == single.counts.tolist()
@@ -97,11 +97,11 @@ def test_a_cell_that_occurs_twice_is_not_written() -> None:
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 5])
 def test_every_precision_is_written(digits: int) -> None:
-    made = HdrHistogram(1, HIGHEST, digits)
-    made.record_value(123_456, 7)
-    read = HdrHistogram.decode(histogram.encode(histogram.decode(made.encode())))
+    original = HdrHistogram(1, HIGHEST, digits)
+    original.record_value(123_456, 7)
+    read = HdrHistogram.decode(histogram.encode(histogram.decode(original.encode())))
     assert read.significant_figures == digits
-    assert read.get_max_value() == made.get_max_value()
+    assert read.get_max_value() == original.get_max_value()
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,11 +123,13 @@ def test_counts_add_up_and_the_window_stays() -> None:
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=2, max_size=8))
 def test_checksums_add_up_like_an_agents_own_over_rows(sums: list[int]) -> None:
-    merged = merge.merge([answer([], checksum=f"{each:016x}") for each in sums])
+    merged = merge.merge([answer([], checksum=f"{checksum:016x}") for checksum in sums])
     assert merged.checksum == f"{sum(sums) % 2**64:016x}"
-    other = merge.merge([answer([], checksum=f"{each:016x}") for each in reversed(sums)])
+    other = merge.merge([answer([], checksum=f"{checksum:016x}") for checksum in reversed(sums)])
     assert other.checksum == merged.checksum
-    changed = merge.merge([answer([], checksum=f"{(each + (at == 0)) % 2**64:016x}") for at, each in enumerate(sums)])
+    changed = merge.merge(
+        [answer([], checksum=f"{(checksum + (at == 0)) % 2**64:016x}") for at, checksum in enumerate(sums)]
+    )
     assert changed.checksum != merged.checksum
 
 
@@ -159,7 +161,7 @@ def test_members_draw_different_values_and_both_arms_the_same(seed: int) -> None
     seeds = [fleet.seed_of(seed, number) for number in range(200)]
     assert seeds[0] == seed
     assert len(set(seeds)) == 200
-    assert all(0 <= each < 2**53 for each in seeds)
+    assert all(0 <= member_seed < 2**53 for member_seed in seeds)
 
 
 def test_members_with_an_even_rate_send_one_after_the_other() -> None:
@@ -181,10 +183,10 @@ def test_the_true_offset_is_within_the_error_however_a_round_trip_divides(
         clock.Sample(at, at + there + ahead, at + there + back)
         for at, (there, back) in zip(np.arange(len(trips)) * 1.0 + 100.0, trips, strict=True)
     ]
-    found = clock.offset(samples)
-    assert abs(found.seconds - ahead) <= found.error + 1e-6
-    assert found.error == pytest.approx(min(there + back for there, back in trips) / 2, abs=1e-9)
-    assert found.here(found.there(5.0)) == pytest.approx(5.0, abs=1e-6)
+    offset = clock.offset(samples)
+    assert abs(offset.seconds - ahead) <= offset.error + 1e-6
+    assert offset.error == pytest.approx(min(there + back for there, back in trips) / 2, abs=1e-9)
+    assert offset.here(offset.there(5.0)) == pytest.approx(5.0, abs=1e-6)
 
 
 def test_time_that_runs_backwards_is_no_sample() -> None:

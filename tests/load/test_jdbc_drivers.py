@@ -23,7 +23,7 @@ CHECKED = TlsRequest(
 
 
 @pytest.mark.parametrize(
-    ("asked", "engine", "found"),
+    ("asked", "engine", "title"),
     [
         ("9.7.0", "mysql", "MySQL Connector/J 9.7.0"),
         ("9", "mysql", "MySQL Connector/J 9.7.0"),
@@ -36,8 +36,8 @@ CHECKED = TlsRequest(
         ("6", "firebird", "Jaybird 6.0.5"),
     ],
 )
-def test_a_version_names_a_driver_of_its_engine(asked: str, engine: str, found: str) -> None:
-    assert find(asked, engine).title == found
+def test_a_version_names_a_driver_of_its_engine(asked: str, engine: str, title: str) -> None:
+    assert find(asked, engine).title == title
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_jars_come_in_their_order_once_and_only_as_they_are_pinned(
     pinned = [find(version, "mysql").artifacts[0] for version in ("2.7.15", "5.1.6")]
     with pytest.raises(MissingServer, match="not fetched yet"):
         maven.maven_jars("jdbc", "two", pinned, fetch=False)
-    found = maven.maven_jars("jdbc", "two", pinned)
-    assert [path.name for path in found] == ["0-mariadb-java-client-2.7.15.jar", "1-mysql-connector-java-5.1.6.jar"]
-    assert maven.maven_jars("jdbc", "two", pinned, fetch=False) == found
+    jars = maven.maven_jars("jdbc", "two", pinned)
+    assert [path.name for path in jars] == ["0-mariadb-java-client-2.7.15.jar", "1-mysql-connector-java-5.1.6.jar"]
+    assert maven.maven_jars("jdbc", "two", pinned, fetch=False) == jars
     other = [pinned[0], Artifact(pinned[1].coordinate, "0" * 64)]
     with pytest.raises(RunError, match="has the wrong SHA-256"):
         maven.maven_jars("jdbc", "two", other)
@@ -186,6 +186,8 @@ def test_a_jar_without_a_driver_is_refused(tmp_path: Path) -> None:
 def test_a_trust_store_holds_the_ca(tmp_path: Path) -> None:
     pki = Pki(tmp_path / "pki")
     store = drivers.trust_store(pki.ca, tmp_path / "ca.p12")
-    found = pkcs12.load_pkcs12(store.read_bytes(), drivers.STORE_PASSWORD.encode())
-    assert found.key is None
-    assert [each.certificate.subject.rfc4514_string() for each in found.additional_certs] == ["CN=ciphercost test CA"]
+    loaded = pkcs12.load_pkcs12(store.read_bytes(), drivers.STORE_PASSWORD.encode())
+    assert loaded.key is None
+    assert [entry.certificate.subject.rfc4514_string() for entry in loaded.additional_certs] == [
+        "CN=ciphercost test CA"
+    ]

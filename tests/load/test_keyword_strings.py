@@ -36,12 +36,12 @@ def of_psql(text: str) -> str:
     ],
 )
 def test_it_is_read_as_psql_reads_it(text: str, place: str) -> None:
-    (found,) = libpq.read(as_url(text)).places
-    assert f"{found.host}:{found.port}" == place
+    (parsed,) = libpq.read(as_url(text)).places
+    assert f"{parsed.host}:{parsed.port}" == place
     host, _, port = place.partition(":")
-    said = of_psql(text)
-    assert f'"{host}"' in said
-    assert f"port {port}" in said
+    printed = of_psql(text)
+    assert f'"{host}"' in printed
+    assert f"port {port}" in printed
 
 
 @pytest.mark.parametrize("text", ["host=h junk", "host=h dbname='open", "=h", "host=h 'x'=1"])
@@ -55,7 +55,7 @@ def test_what_psql_can_not_read_is_refused(text: str) -> None:
 def test_any_value_in_quotes_arrives(values: dict[str, str]) -> None:
     quoted = {name: value.replace("\\", "\\\\").replace("'", "\\'") for name, value in values.items()}
     url = as_url(" ".join(f"{name}='{value}'" for name, value in quoted.items()))
-    assert {name: each.text for name, each in libpq._of_url(url).items()} == values
+    assert {name: value.text for name, value in libpq._of_url(url).items()} == values
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import rust_structs
 from ciphercost.load import agent_messages
 from ciphercost.load.agent_messages import Answer
 from ciphercost.load.request_message import Request
-from ciphercost.load.script import Variable
+from ciphercost.load.script_parts import Variable
 from ciphercost.model.connection import Changes, Connected, Connection, JdbcCalls, JdbcChanges, JdbcConnection, Pool
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import AgentSlice
@@ -37,7 +37,7 @@ def kind_of(hint: Any) -> str:
     if get_origin(hint) is Annotated:
         return kind_of(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        (only,) = [each for each in get_args(hint) if each is not type(None)]
+        (only,) = [member for member in get_args(hint) if member is not type(None)]
         return kind_of(only)
     if get_origin(hint) is Literal:
         return "|".join(sorted(get_args(hint)))
@@ -46,7 +46,7 @@ def kind_of(hint: Any) -> str:
 
 def fields_of(message: type[msgspec.Struct]) -> dict[str, Field]:
     hints = get_type_hints(message, include_extras=True)
-    required = {each.name for each in msgspec.structs.fields(message) if each.required}
+    required = {field.name for field in msgspec.structs.fields(message) if field.required}
     return {name: Field(kind_of(hints[name]), name not in required) for name in message.__struct_fields__}
 
 
@@ -62,9 +62,7 @@ def test_a_connection_has_the_fields_of_every_driver_of_the_rust_agent() -> None
     for structs in rust_structs.variants("Connect").values():
         for name in structs:
             fields = kinds(rust_structs.struct(name))
-            unlike = {
-                each: (fields[each], rust[each]) for each in fields.keys() & rust.keys() if fields[each] != rust[each]
-            }
+            unlike = {key: (fields[key], rust[key]) for key in fields.keys() & rust.keys() if fields[key] != rust[key]}
             assert not unlike, f"{name}: a field with another type in another driver"
             rust |= fields
     ours = kinds(fields_of(Connection))
@@ -73,7 +71,7 @@ def test_a_connection_has_the_fields_of_every_driver_of_the_rust_agent() -> None
 
 def test_what_is_not_sent_is_the_rust_agents_default() -> None:
     structs = {name for held in rust_structs.variants("Connect").values() for name in held}
-    rust = {name: field for each in structs for name, field in rust_structs.struct(each).items()}
+    rust = {name: field for struct in structs for name, field in rust_structs.struct(struct).items()}
     for field in msgspec.structs.fields(Connection):
         if field.name in rust.keys() - {"arm", "host", "port"} and not rust[field.name].optional:
             assert field.default is None, field.name  # some driver needs it, so whoever omits it hears of that
@@ -113,7 +111,7 @@ def test_changes_name_the_same_fields_with_the_same_types(changes: Any, whole: t
 
 
 def requests() -> dict[str, type[Request]]:
-    return {str(each.__struct_config__.tag): each for each in Request.__subclasses__()}
+    return {str(request.__struct_config__.tag): request for request in Request.__subclasses__()}
 
 
 def test_every_request_has_the_fields_of_the_rust_agents() -> None:
@@ -188,13 +186,13 @@ def test_a_default_from_another_process_is_not_sent_either() -> None:
 
 def connects() -> list[dict[str, Any]]:
     """Every `connect` of the protocol's vectors that an agent accepts."""
-    found = []
+    accepted = []
     for path in sorted((AGENTS / "vectors").glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines() if not line.startswith("#") and line]
         for one, other in pairwise(lines):
             if one.get("send", {}) and isinstance(one["send"], dict) and one["send"].get("type") == "connect":
-                found += [one["send"]] if other.get("expect", {}).get("type") == "connected" else []
-    return found
+                accepted += [one["send"]] if other.get("expect", {}).get("type") == "connected" else []
+    return accepted
 
 
 def test_every_connect_of_the_vectors_stays_the_same_message() -> None:

@@ -19,8 +19,9 @@ from ciphercost.host import supervisor
 from ciphercost.load import tables as owndata
 from ciphercost.load.agent import Agent
 from ciphercost.load.program import Program
-from ciphercost.load.tables import TABLE, Load, dialects
+from ciphercost.load.tables import Load, dialects
 from ciphercost.load.tables.dialects import DIALECTS, KEY
+from ciphercost.load.tables.transactions import TABLE
 from ciphercost.model import run_directory
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import RunError, UsageError
@@ -43,7 +44,7 @@ def loading(program: Program) -> Load:
 
 
 def everything(load: Load) -> str:
-    return f"SELECT {', '.join(each.name for each in load.columns)} FROM {TABLE} ORDER BY {KEY}"
+    return f"SELECT {', '.join(column.name for column in load.columns)} FROM {TABLE} ORDER BY {KEY}"
 
 
 # ── the same values come back ─────────────────────────────────────────────────────────────────────────────────────────
@@ -60,7 +61,7 @@ def test_any_table_comes_back_from_sqlite_with_the_same_values(table: Table) -> 
             got = database.execute(everything(load)).fetchall()
         finally:
             database.close()
-        assert differing(table, [each.column.kind for each in load.columns], got) == []
+        assert differing(table, [loaded.column.kind for loaded in load.columns], got) == []
 
 
 @contextmanager
@@ -102,7 +103,8 @@ def test_any_table_comes_back_from_a_real_server_with_the_same_values(server: Ow
             agent.query("loader", step.sql)
     try:
         assert (
-            differing(table, [each.column.kind for each in load.columns], agent.query("loader", everything(load))) == []
+            differing(table, [loaded.column.kind for loaded in load.columns], agent.query("loader", everything(load)))
+            == []
         )
         checked = agent.query("loader", program.check)
         assert checked[0][0] == str(len(table.rows))
@@ -123,7 +125,7 @@ PEOPLE = "name,age,joined,ok\nAda,36,2020-01-01,true\nBob,,2021-05-06,false\n"
 def test_inserts_and_updates_write_values_that_are_in_the_file(tmp_path: Path) -> None:
     program = owndata.program(written(PEOPLE, tmp_path), "mixed-crud", "postgresql")
     by_name = {
-        name: [script for each, _, script in program.transactions if each == name]
+        name: [script for transaction, _, script in program.transactions if transaction == name]
         for name, _, _ in program.transactions
     }
     assert {variable.value for script in by_name["insert"] for variable in script.variables} == {
@@ -142,7 +144,8 @@ def test_the_mix_is_seventy_ten_ten_ten_however_many_rows_were_drawn(tmp_path: P
     path = written("word,n\n" + "".join(f"w{n},{n}\n" for n in range(rows)), tmp_path)
     program = owndata.program(path, "mixed-crud", "postgresql")
     weights = {
-        name: sum(w for each, w, _ in program.transactions if each == name) for name, _, _ in program.transactions
+        name: sum(w for transaction, w, _ in program.transactions if transaction == name)
+        for name, _, _ in program.transactions
     }
     whole = sum(weights.values())
     assert {name: 100 * weight / whole for name, weight in weights.items()} == owndata.WORKLOADS["mixed-crud"]
@@ -209,7 +212,7 @@ def test_long_texts_go_outside_the_row_and_a_row_that_still_does_not_fit_is_refu
     many = ",".join(f"t{n}" for n in range(150)) + "\n" + ",".join("x" * 300 for _ in range(150)) + "\n"
     for name in ("mysql", "firebird"):
         load = loading(owndata.program(written(many, tmp_path), "mixed-crud", name))
-        types = {each.type.split("(")[0] for each in load.columns}
+        types = {column.type.split("(")[0] for column in load.columns}
         assert len(types) == 2, types
     wide = ",".join(f"t{n}" for n in range(900)) + "\n" + ",".join("x" * 300 for _ in range(900)) + "\n"
     with pytest.raises(UsageError, match="of a page; MySQL/MariaDB allows 8126"):
@@ -217,7 +220,7 @@ def test_long_texts_go_outside_the_row_and_a_row_that_still_does_not_fit_is_refu
     wide = ",".join(f"n{n}" for n in range(7999)) + "\n" + ",".join("1.25" for _ in range(7999)) + "\n"
     with pytest.raises(UsageError, match="takes 71999 bytes; Firebird allows 65535"):
         owndata.program(written(wide, tmp_path), "mixed-crud", "firebird")
-    with pytest.raises(UsageError, match="column 'b': 40000 characters; Firebird accepts at most 32765 bytes"):
+    with pytest.raises(UsageError, match=r"'b': 40000 .*Firebird .* 32765 bytes"):
         owndata.program(written("a,b\n1," + "x" * 40_000 + "\n", tmp_path), "mixed-crud", "firebird")
 
 

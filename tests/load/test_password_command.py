@@ -104,8 +104,8 @@ def test_a_real_server_lets_a_new_word_in(require_server: RequireServer, tmp_pat
     require_server("postgresql")
     word = tmp_path / "word"
     with user_server("postgresql", tmp_path) as server, Agent() as agent:
-        own = reveal(server.fields.password)
-        word.write_text(own)
+        password = reveal(server.fields.password)
+        word.write_text(password)
         command = PasswordCommand(f"cat {word}")
         connection = server.fields | {"password": Token(command)}
         agent.connect("first", connection)
@@ -113,7 +113,7 @@ def test_a_real_server_lets_a_new_word_in(require_server: RequireServer, tmp_pat
         word.write_text("rotated")
         agent.connect("second", connection)
         assert command.runs == 2
-        agent.query("second", f"ALTER ROLE ciphercost PASSWORD '{own}'")
+        agent.query("second", f"ALTER ROLE ciphercost PASSWORD '{password}'")
 
 
 def test_a_token_shows_itself_to_nobody(counted: str) -> None:

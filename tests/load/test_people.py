@@ -16,15 +16,15 @@ SEEDS = st.integers(0, 2**32 - 1)
 @given(SEEDS)
 @settings(derandomize=True, max_examples=50)
 def test_every_record_is_plausible_and_nobody_is_meant(seed: int) -> None:
-    found = list(people.people(60, seed))
-    assert [each.id for each in found] == list(range(1, 61))
-    for each in found:
-        assert each.first_name in people.FIRST[each.gender]
-        assert each.last_name in people.LAST
-        assert each.city in people.CITIES
-        assert each.email == f"{each.first_name}.{each.last_name}{each.id}@example.org".lower()
-        assert re.fullmatch(r"\+1 [2-9]\d\d 555 01\d\d", each.phone), "a number kept for fiction"
-        network, _, host = each.ip_address.rpartition(".")
+    records = list(people.people(60, seed))
+    assert [record.id for record in records] == list(range(1, 61))
+    for record in records:
+        assert record.first_name in people.FIRST[record.gender]
+        assert record.last_name in people.LAST
+        assert record.city in people.CITIES
+        assert record.email == f"{record.first_name}.{record.last_name}{record.id}@example.org".lower()
+        assert re.fullmatch(r"\+1 [2-9]\d\d 555 01\d\d", record.phone), "a number kept for fiction"
+        network, _, host = record.ip_address.rpartition(".")
         assert network in people.NETWORKS
         assert 1 <= int(host) <= 254
 
@@ -39,11 +39,11 @@ def test_a_longer_list_begins_with_the_shorter_one(seed: int, short: int, more: 
 @settings(derandomize=True, max_examples=50)
 def test_inserts_hold_every_person_once_in_batches(seed: int, count: int, batch: int) -> None:
     statements = list(people.inserts("t", count, seed, batch))
-    held = [len(re.findall(r"\(\d+, '", each)) for each in statements]
+    held = [len(re.findall(r"\(\d+, '", statement)) for statement in statements]
     assert sum(held) == count
-    assert all(each == batch for each in held[:-1])
+    assert all(size == batch for size in held[:-1])
     assert 1 <= held[-1] <= batch
-    assert all(each.startswith("INSERT INTO t (id, first_name, last_name, email, ") for each in statements)
+    assert all(statement.startswith("INSERT INTO t (id, first_name, last_name, email, ") for statement in statements)
 
 
 def test_another_seed_is_other_people() -> None:
@@ -51,7 +51,7 @@ def test_another_seed_is_other_people() -> None:
 
 
 def test_the_ten_thousand_of_seed_1_never_change() -> None:
-    lines = "\n".join(people.values(each) for each in people.people(10_000, 1))
+    lines = "\n".join(people.values(record) for record in people.people(10_000, 1))
     assert hashlib.sha256(lines.encode()).hexdigest()[:16] == "e25d37442053ad50"
     assert 0.48 < lines.count("'Female'") / 10_000 < 0.52
 

@@ -68,10 +68,10 @@ def test_a_link_put_in_place_at_the_last_moment_leads_nowhere(
             return printed(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(java, "printed", attacked)
-        made = java.perf_map(agent.pid)
+        created = java.perf_map(agent.pid)
         try:
             assert precious.read_text() == "precious"
-            assert made == mapped
+            assert created == mapped
             assert not mapped.is_symlink()
             assert "java" in mapped.read_text().lower()
         finally:

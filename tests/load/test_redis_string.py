@@ -74,7 +74,7 @@ def test_no_parameter_is_dropped_silently(name: str, value: str) -> None:
     except UsageError:
         return
     honoured = name in (*redis.ABOUT_TLS, "db", "username")
-    assert honoured or any(each.startswith(f"{name}=") for each in asked.notes)
+    assert honoured or any(note.startswith(f"{name}=") for note in asked.notes)
 
 
 def test_the_password_is_found_where_the_client_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +83,8 @@ def test_the_password_is_found_where_the_client_looks(monkeypatch: pytest.Monkey
     assert redis.password_found("valkey") is None
     monkeypatch.setenv("REDISCLI_AUTH", "one")
     monkeypatch.setenv("VALKEYCLI_AUTH", "two")
-    found = redis.password_found("valkey"), redis.password_found("redis")
-    assert [each.reveal() for each in found if each] == ["two", "one"]
+    passwords = redis.password_found("valkey"), redis.password_found("redis")
+    assert [password.reveal() for password in passwords if password] == ["two", "one"]
 
 
 def test_of_two_urls_both_have_their_parameters_read() -> None:

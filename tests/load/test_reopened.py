@@ -35,7 +35,7 @@ class ClosesEachOnce(Listener):
 
 
 def sockets(pid: int) -> int:
-    return sum(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
+    return sum(str(link.readlink()).startswith("socket:") for link in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def test_a_connection_that_was_opened_again_has_one_socket() -> None:

@@ -21,13 +21,13 @@ POST /z {"id": :id, "name": ":id", "at": "12:30", "on":true, "rows": :rows}
 
 
 def test_a_line_is_a_request() -> None:
-    made = requests.parse(SCRIPT, {"rows": 7})
-    assert [each.sql for each in made.statements] == [
+    parsed = requests.parse(SCRIPT, {"rows": 7})
+    assert [statement.sql for statement in parsed.statements] == [
         "GET /x?a=foo--bar",
         "GET /y?id=$1",
         'POST /z {"id": $1, "name": "$1", "at": "12:30", "on":true, "rows": 7}',
     ]
-    assert [each.parameters for each in made.statements] == [(), ("id",), ("id",)]
+    assert [statement.parameters for statement in parsed.statements] == [(), ("id",), ("id",)]
 
 
 @given(st.text("abcxyz019-_.~/%?&=", max_size=40), st.text("abc{}[]\",'=&;-1 ", max_size=40))
@@ -57,13 +57,15 @@ def test_what_can_not_be_meant_is_refused(text: str, words: str) -> None:
 def test_where_only_marked_requests_are_encrypted_the_others_go_in_clear_in_that_arm_alone() -> None:
     parsed = requests.parse("GET /a\nTHINK 5\nSECURE POST /b x=1", {})
     everything = requests.unmarked(parsed, clear=False)
-    assert [(each.sql, each.arm) for each in everything.statements] == [
+    assert [(statement.sql, statement.arm) for statement in everything.statements] == [
         ("GET /a", ""),
         ("THINK 5", ""),
         ("POST /b x=1", ""),
     ]
     some = requests.unmarked(parsed, clear=True)
-    arms = {arm: [each.sql for each in some.statements if each.arm == arm] for arm in ("plain", "encrypted")}
+    arms = {
+        arm: [statement.sql for statement in some.statements if statement.arm == arm] for arm in ("plain", "encrypted")
+    }
     assert arms == {
         "plain": ["GET /a", "THINK 5", "POST /b x=1"],
         "encrypted": ["CLEAR GET /a", "THINK 5", "POST /b x=1"],
@@ -71,7 +73,9 @@ def test_where_only_marked_requests_are_encrypted_the_others_go_in_clear_in_that
 
 
 def test_the_shop_marks_what_it_should() -> None:
-    marked = [each.name for each in workloads.get("shop").transaction if requests.marks(each.script)]
+    marked = [
+        transaction.name for transaction in workloads.get("shop").transaction if requests.marks(transaction.script)
+    ]
     assert marked == ["buy"]
     assert not workloads.has_marks(workloads.get("file"))
 

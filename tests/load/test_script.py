@@ -48,7 +48,8 @@ def test_strings_casts_comments_and_quoted_names_are_left_alone(text: str) -> No
         ("\\set aid randon(1, 2)\nSELECT :aid", "did you mean 'random'"),
         ("\\set aid random(1)\nSELECT :aid", "random takes (low, high), got 1"),
         ("\\set aid random(5, 1)\nSELECT :aid", "the lower bound of random, 5, is above its upper bound, 1"),
-        ("\\sleep 5\nSELECT 1", "'\\sleep' is not supported"),
+        ("\\slep 5\nSELECT 1", "did you mean 'sleep'"),
+        ("\\shell date\nSELECT 1", "\\shell is not supported"),
         ("\\set 1a random(1, 2)\nSELECT 1", "write '\\set NAME EXPRESSION'"),
         ("\\set aid random(1, 2)\nSELECT :aidd", "did you mean 'aid'"),
         ("SELECT $1", "instead of '$1'"),
@@ -80,7 +81,7 @@ def test_any_text_is_parsed_or_refused_but_never_breaks(text: str) -> None:
         parsed = script.parse(text, {"rows": 5})
     except UsageError:
         return
-    assert all(each.sql.strip() for each in parsed.statements)
+    assert all(statement.sql.strip() for statement in parsed.statements)
 
 
 def test_what_looks_like_a_comment_inside_a_string_is_left_alone() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.load import secret_sql, workloads
+from ciphercost.load import own_scripts, secret_sql, workloads
 from ciphercost.load.codec import Codec
-from ciphercost.load.workloads import from_sql, has_secrets, prepare, read
+from ciphercost.load.workloads import has_secrets, prepare, read
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS
 
@@ -103,12 +103,12 @@ def test_a_value_comes_out_as_it_went_in(value: str, length: int) -> None:
 
 def test_a_workload_with_secrets_has_one_script_an_arm_and_others_have_one_for_both() -> None:
     program = prepare(workloads.get("search"), "postgresql", {}, codec=Loud())
-    assert {each.arm for _, _, script in program.transactions for each in script.statements} == set(ARMS)
+    assert {statement.arm for _, _, script in program.transactions for statement in script.statements} == set(ARMS)
     assert "OPEN[" in program.tables("encrypted").check
     assert "OPEN[" not in program.tables("plain").check
     assert "COLUMN[40]" in next(iter(program.tables("encrypted").load)).sql
     plain = prepare(workloads.get("point-select"), "postgresql", {}, codec=Loud())
-    assert {each.arm for _, _, script in plain.transactions for each in script.statements} == {""}
+    assert {statement.arm for _, _, script in plain.transactions for statement in script.statements} == {""}
 
 
 def test_secrets_are_found_wherever_a_workload_has_them() -> None:
@@ -125,7 +125,7 @@ def test_a_function_of_the_users_own_is_no_macro(tmp_path: object) -> None:
 
     file = Path(str(tmp_path)) / "own.sql"
     file.write_text("SELECT sealed(1), matches(a, b)")
-    program = prepare(from_sql(file), "postgresql", {}, codec=Loud())
+    program = prepare(own_scripts.workload([str(file)], [], tables=False), "postgresql", {}, codec=Loud())
     assert program.transactions[0][2].statements[0].sql == "SELECT sealed(1), matches(a, b)"
 
 

@@ -70,7 +70,7 @@ def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
     ],
 )
 def test_a_failure_is_explained_by_its_cause(text: str, code: str, begin: str, advice: str) -> None:
-    found = plaintext_guard.words(text, code)
-    assert found.startswith(begin)
-    assert advice in found
-    assert advice or found == begin
+    message = plaintext_guard.words(text, code)
+    assert message.startswith(begin)
+    assert advice in message
+    assert advice or message == begin

@@ -45,18 +45,21 @@ def matches(expected: Any, got: Any) -> bool:
 
 
 def files() -> list[Path]:
-    found = sorted(VECTORS.glob("*.jsonl"))
-    assert found, "there are no vectors"
-    return found
+    paths = sorted(VECTORS.glob("*.jsonl"))
+    assert paths, "there are no vectors"
+    return paths
 
 
 LACKS = {
     "rust": ("jdbc",),
-    "fake": ("sqlite", "mysql", "http", "resp", "jdbc"),
+    "fake": ("sqlite", "mysql", "http", "resp", "jdbc", "steps"),
     "java": ("sqlite", "mysql", "http", "resp", "sealing"),
+    "go": ("sqlite", "mysql", "http", "resp", "sealing", "jdbc"),
+    "python": ("sqlite", "mysql", "http", "resp", "jdbc", "sealing"),
+    "node": ("sqlite", "mysql", "http", "resp", "jdbc", "sealing"),
 }
-"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing, which the Java agent does
-not support.
+"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing, which only the Rust agent
+supports; steps, which the fake agent does not.
 """
 
 
@@ -84,8 +87,8 @@ def run(path: Path, argv: list[str], cwd: Path) -> None:
         for number, step in enumerate(lines, start=1):
             where = f"{path.name}, step {number}"
             if "send" in step:
-                said = step["send"] if isinstance(step["send"], str) else json.dumps(step["send"])
-                process.stdin.write(said + "\n")
+                sent = step["send"] if isinstance(step["send"], str) else json.dumps(step["send"])
+                process.stdin.write(sent + "\n")
             elif "expect" in step:
                 answer = json.loads(process.stdout.readline() or "null")
                 assert matches(step["expect"], answer), f"{where}: expected {step['expect']}, got {answer}"

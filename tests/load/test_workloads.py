@@ -50,26 +50,26 @@ def program(name: str, dialect: str = "postgresql", rows: int = 0, **given: str)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(rows=st.sampled_from([50, 100_000, 100_001, 5_000_000]) | st.integers(1, 2_000_000))
 def test_accounts_are_made_once_each_whatever_their_number(dialect: str, rows: int) -> None:
-    made = program("tpcb", dialect, rows)
-    found = [step.sql for step in made.load if "INSERT INTO pgbench_accounts" in step.sql]
+    prepared = program("tpcb", dialect, rows)
+    inserts = [step.sql for step in prepared.load if "INSERT INTO pgbench_accounts" in step.sql]
     bounds = []
-    for sql in found:
+    for sql in inserts:
         match = BOUNDS.search(sql)
         assert match is not None, sql
-        bounds.append(tuple(int(each) for each in match.groups() if each))
+        bounds.append(tuple(int(bound) for bound in match.groups() if bound))
     assert bounds[0][0] == 1
     assert bounds[-1][1] == rows
     assert all(before[1] + 1 == after[0] for before, after in itertools.pairwise(bounds))
     assert all(last - first < BATCH for first, last in bounds)
-    assert made.parameters["scale"] == -(-rows // 100_000), "a branch for every 100,000 accounts, as pgbench has it"
-    (drawn,) = (each for _, _, each in made.transactions)
-    assert {each.name: (each.low, each.high) for each in drawn.variables}["aid"] == (1, rows)
-    assert str(rows) in made.check or dialect != "firebird"
+    assert prepared.parameters["scale"] == -(-rows // 100_000), "a branch for every 100,000 accounts, as pgbench has it"
+    (drawn,) = (script for _, _, script in prepared.transactions)
+    assert {variable.name: (variable.low, variable.high) for variable in drawn.variables}["aid"] == (1, rows)
+    assert str(rows) in prepared.check or dialect != "firebird"
 
 
 def test_pgbenchs_scale_stays_what_it_is() -> None:
-    made = program("tpcb", scale="50")
-    assert (made.parameters["rows"], made.parameters["scale"]) == (5_000_000, 50)
+    prepared = program("tpcb", scale="50")
+    assert (prepared.parameters["rows"], prepared.parameters["scale"]) == (5_000_000, 50)
     assert program("tpcb").parameters["rows"] == 100_000
     with pytest.raises(UsageError, match="remove one of them"):
         program("tpcb", rows=50, scale="2")
@@ -78,8 +78,8 @@ def test_pgbenchs_scale_stays_what_it_is() -> None:
 @pytest.mark.parametrize("name", SIZED)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_load_is_made_as_it_is_gone_through_and_again(name: str, dialect: str) -> None:
-    made = program(name, dialect, 5_000_000)
-    assert list(made.load) == list(made.load)
+    prepared = program(name, dialect, 5_000_000)
+    assert list(prepared.load) == list(prepared.load)
     # Too many rows to hold in memory.
     endless = program(name, dialect, 10**13)
     assert len(list(itertools.islice(endless.load, 1000))) == 1000
@@ -88,8 +88,8 @@ def test_a_load_is_made_as_it_is_gone_through_and_again(name: str, dialect: str)
 def test_people_are_not_held_either() -> None:
 
     whole = workloads.read(resources.files(workloads).joinpath("studies/mysql-tls.toml").read_text(), "mysql-tls")
-    made = workloads.prepare(whole, "postgresql", {}, 10**12)
-    first = [step.sql for step in itertools.islice(made.load, 3)]
+    prepared = workloads.prepare(whole, "postgresql", {}, 10**12)
+    first = [step.sql for step in itertools.islice(prepared.load, 3)]
     assert "INSERT INTO" in first[-1]
 
 
@@ -100,8 +100,8 @@ def test_a_name_that_is_no_parameter_is_refused_before_anything_is_loaded() -> N
 
 @given(st.integers(1, 10**7))
 def test_a_ring_has_whole_thousands(rows: int) -> None:
-    made = program("bulk-load", rows=rows)
-    assert made.parameters["rows"] == 1000 * max(rows // 1000, 1)
+    prepared = program("bulk-load", rows=rows)
+    assert prepared.parameters["rows"] == 1000 * max(rows // 1000, 1)
 
 
 def test_a_scan_only_reads() -> None:
@@ -144,23 +144,23 @@ def test_a_workload_runs_on_a_real_server(
 ) -> None:
     engine, started = server
     monkeypatch.setattr(load_program, "BATCH", 700)  # several batches, the last one incomplete
-    made = program(name, engine.dialect, PIECES[name])
+    prepared = program(name, engine.dialect, PIECES[name])
     pragmas: Changes = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
     with Agent(log=tmp_path / "agent.log") as agent:
         fields = started.connection() | engine.plaintext_fields() | pragmas
         agent.connect("loader", fields)
-        for step in made.load:
+        for step in prepared.load:
             agent.query("loader", step.sql)
         count = f"SELECT count(*) FROM {TABLES[name]}"
         assert agent.query("loader", count) == [[str(PIECES[name])]]
-        before = agent.query("loader", made.check)
-        agent.program(made)
-        agent.connect("plain", fields | {"connections": made.clients})
+        before = agent.query("loader", prepared.check)
+        agent.program(prepared)
+        agent.connect("plain", fields | {"connections": prepared.clients})
         answer = agent.slice("plain", 120, discard=0, seed=3, operations=24)
         assert (answer.errors, answer.operations) == (0, 24), answer.first_error
-        after_it = agent.query("loader", made.check)
+        after_it = agent.query("loader", prepared.check)
         assert agent.query("loader", count) == [[str(PIECES[name])]], "neither lost nor added"
-        assert (before == after_it) is made.read_only
+        assert (before == after_it) is prepared.read_only
         if name == "bulk-load":
             # 24 batches in a ring of 3: the last three remain
             assert agent.query("loader", "SELECT min(batch), max(batch) FROM bulk") == [["21", "23"]]
@@ -187,9 +187,9 @@ THINK :t'''
 
 
 def test_how_long_an_operation_thinks_is_weighted_by_transactions() -> None:
-    made = workloads.prepare(workloads.read(THOUGHTFUL, "visits"), "null", {})
-    assert made.think_s == pytest.approx((3 * 0 + 1 * 4.0) / 4)
-    assert made.arrivals == "random"
+    prepared = workloads.prepare(workloads.read(THOUGHTFUL, "visits"), "null", {})
+    assert prepared.think_s == pytest.approx((3 * 0 + 1 * 4.0) / 4)
+    assert prepared.arrivals == "random"
     assert all((program(name).arrivals, program(name).think_s) == ("even", 0) for name in SIZED)
 
 

@@ -37,15 +37,15 @@ def test_sessions_add_up_and_a_counter_that_fell_or_is_missing_adds_nothing() ->
 
 def factors_of(mechanism: mechanisms.Mechanism) -> list[dict[str, str]]:
     """Every combination of the factors that have values."""
-    own = [each for each in mechanism.factors if each.values]
+    with_values = [factor for factor in mechanism.factors if factor.values]
     return [
-        mechanism.check(dict(zip((each.name for each in own), values, strict=True)))
-        for values in product(*(each.values for each in own))
+        mechanism.check(dict(zip((factor.name for factor in with_values), values, strict=True)))
+        for values in product(*(factor.values for factor in with_values))
     ]
 
 
 def at_rest() -> list[AtRest]:
-    return [each for name in mechanisms.names() if isinstance(each := mechanisms.get(name), AtRest)]
+    return [mechanism for name in mechanisms.names() if isinstance(mechanism := mechanisms.get(name), AtRest)]
 
 
 def test_the_agent_knows_every_cipher_that_a_mechanism_names() -> None:
@@ -58,7 +58,7 @@ def test_the_agent_knows_every_cipher_that_a_mechanism_names() -> None:
             assert min(cost.values()) > 0, work
 
 
-@pytest.mark.parametrize("mechanism", at_rest(), ids=lambda each: each.name)
+@pytest.mark.parametrize("mechanism", at_rest(), ids=lambda mechanism: mechanism.name)
 def test_a_mechanism_names_kinds_of_files_that_its_servers_count(mechanism: AtRest) -> None:
     for factors in factors_of(mechanism):
         for kind, stream in mechanism.streams(factors).items():

@@ -30,7 +30,7 @@ def slices(
     """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice is `drift`
     higher than the last.
     """
-    found = []
+    planned = []
     for session in range(1, sessions + 1):
         coins = schedule.blocks(seed, 0, session)
         for _ in range(blocks):
@@ -38,15 +38,17 @@ def slices(
             for position, arm in enumerate(block.arms):
                 rate = 1e6 * math.exp(drift * position) * (ratio if arm == "encrypted" else 1)
                 draft = StorageSlice(0, session, block.number, block.order, position, arm, job)
-                found.append(msgspec.structs.replace(draft, seconds=0.5, operations=round(rate), bytes=round(rate) * 8))
-    return found
+                planned.append(
+                    msgspec.structs.replace(draft, seconds=0.5, operations=round(rate), bytes=round(rate) * 8)
+                )
+    return planned
 
 
 @given(st.floats(0.05, 2), st.floats(-0.1, 0.1), st.integers(0, 1000))
 def test_the_mirrored_order_takes_a_drift_out_of_the_ratio(ratio: float, drift: float, seed: int) -> None:
-    found = storage.estimate(slices(3, 2, ratio, drift, seed=seed), "full")["sequential_read"]
-    assert found.ratio == pytest.approx(ratio, rel=1e-4)
-    assert found.low <= found.ratio <= found.high
+    estimate = storage.estimate(slices(3, 2, ratio, drift, seed=seed), "full")["sequential_read"]
+    assert estimate.ratio == pytest.approx(ratio, rel=1e-4)
+    assert estimate.low <= estimate.ratio <= estimate.high
 
 
 @given(st.floats(0.05, 2))
@@ -72,22 +74,26 @@ def test_sessions_are_the_unit_in_full_mode_and_blocks_in_quick_mode() -> None:
 
 @pytest.mark.parametrize("position", range(5))
 def test_a_block_with_a_failed_slice_does_not_count(position: int) -> None:
-    def fail(each: StorageSlice) -> StorageSlice:
-        broken = (each.session, each.position) == (2, position)
-        return msgspec.structs.replace(each, seconds=0.0, operations=0, error="no space left") if broken else each
+    def fail(one_slice: StorageSlice) -> StorageSlice:
+        broken = (one_slice.session, one_slice.position) == (2, position)
+        return (
+            msgspec.structs.replace(one_slice, seconds=0.0, operations=0, error="no space left")
+            if broken
+            else one_slice
+        )
 
-    made = [fail(each) for each in slices(3, 1, 0.9)]
-    assert storage.estimate(made, "full")["sequential_read"].n == 2
-    assert storage.estimate([each for each in made if not each.error], "full")["sequential_read"].n == (
-        2 if position else 3
-    )
+    changed = [fail(one_slice) for one_slice in slices(3, 1, 0.9)]
+    assert storage.estimate(changed, "full")["sequential_read"].n == 2
+    assert storage.estimate([one_slice for one_slice in changed if not one_slice.error], "full")[
+        "sequential_read"
+    ].n == (2 if position else 3)
 
 
 @given(st.text(max_size=60))
 def test_output_that_is_not_fios_is_an_error(text: str) -> None:
-    made = fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))
-    assert [each.job for each in made] == [job.name for job in JOBS]
-    assert all(each.error and not each.operations for each in made)
+    parsed = fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))
+    assert [one_slice.job for one_slice in parsed] == [job.name for job in JOBS]
+    assert all(one_slice.error and not one_slice.operations for one_slice in parsed)
 
 
 def test_a_job_that_ended_with_an_error_is_an_error() -> None:
@@ -103,10 +109,10 @@ def test_a_job_that_ended_with_an_error_is_an_error() -> None:
         for job in JOBS
     ]
     text = "fio: a warning\n" + msgspec.json.encode({"jobs": jobs}).decode()
-    made = {each.job: each for each in fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))}
-    assert "error 28" in made["random_write"].error
-    assert made["sequential_read"].seconds == pytest.approx(2e-6)
-    assert made["sequential_write"].seconds == pytest.approx(5e-3)
+    by_job = {one_slice.job: one_slice for one_slice in fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))}
+    assert "error 28" in by_job["random_write"].error
+    assert by_job["sequential_read"].seconds == pytest.approx(2e-6)
+    assert by_job["sequential_write"].seconds == pytest.approx(5e-3)
 
 
 # ── the real one ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,12 +123,12 @@ def directories() -> Iterator[Places]:
     run_id = run_directory.new_id()
     with supervisor.Supervisor(run_id) as run_supervisor:
         scratch = supervisor.scratch(run_id, run_supervisor)
-        made: dict[Arm, Path] = {}
+        places: dict[Arm, Path] = {}
         for arm in ARMS:
-            made[arm] = scratch / arm
-            made[arm].mkdir(mode=0o711)
-            run_ownership.hand_over(made[arm])
-        yield run_supervisor, made
+            places[arm] = scratch / arm
+            places[arm].mkdir(mode=0o711)
+            run_ownership.hand_over(places[arm])
+        yield run_supervisor, places
 
 
 def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
@@ -130,16 +136,16 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
 ) -> None:
     require(fio.find(), "no fio here: apt-get install fio")
     run_supervisor, places = directories
-    found = list(fio.measure(places, 1, 7, run_supervisor, blocks=1, size=8 << 20, seconds=0.1))
-    assert not [each.error for each in found if each.error]
+    measured = list(fio.measure(places, 1, 7, run_supervisor, blocks=1, size=8 << 20, seconds=0.1))
+    assert not [one_slice.error for one_slice in measured if one_slice.error]
     block = next(schedule.blocks(7, 0, 1))
     for job in JOBS:
-        assert tuple(each.arm for each in found if each.job == job.name) == block.arms
-    assert storage.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
-        job.name for job in JOBS
-    }
+        assert tuple(one_slice.arm for one_slice in measured if one_slice.job == job.name) == block.arms
+    assert storage.estimate(
+        [*measured, *(msgspec.structs.replace(one_slice, session=2) for one_slice in measured)], "full"
+    ).keys() == {job.name for job in JOBS}
     # No job reads a block twice, which the page cache would answer; and `fsync` waits for each write.
-    assert all(each.bytes <= 8 << 20 for each in found if "read" in each.job)
+    assert all(one_slice.bytes <= 8 << 20 for one_slice in measured if "read" in one_slice.job)
     assert not [left for place in places.values() for left in place.iterdir()]
 
 
@@ -155,14 +161,14 @@ def test_the_record_keeps_what_fio_did(tmp_path: Path) -> None:
     from ciphercost.model.facts import CellFacts, RunFacts
     from ciphercost.model.spec import CellSpec, Spec
 
-    made = slices(1, 1, 0.9)
+    written = slices(1, 1, 0.9)
     (tmp_path / "logs").mkdir()
     cell = CellSpec("null", "none")
     facts = RunFacts(1, "x", "", {}, {}, 1, Spec([cell]), [CellFacts(cell)])
     with run_directory.Record(tmp_path, facts) as kept:
         assert list(run_directory.read_storage(tmp_path)) == []
-        for each in made:
-            kept.append_storage(each)
+        for one_slice in written:
+            kept.append_storage(one_slice)
     with (tmp_path / "storage.jsonl").open("ab") as file:
         file.write(b'{"cell":0,"sess')
-    assert list(run_directory.read_storage(tmp_path)) == made
+    assert list(run_directory.read_storage(tmp_path)) == written

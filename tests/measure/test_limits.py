@@ -57,12 +57,12 @@ def test_without_a_limit_nothing_changes(wanted: float, pilot: float) -> None:
     ("fields", "operations", "errors", "p99", "stops"),
     [
         ({}, 10, 990, 9.0, ""),
-        ({"url": "postgresql://me@staging/"}, 80, 20, 0.0, "20 of 100 operations of a slice failed (first error: no)"),
+        ({"url": "postgresql://me@staging/"}, 80, 20, 0.0, "20 of 100 operations"),
         ({"url": "postgresql://me@staging/"}, 95, 5, 0.0, ""),
         ({"url": "postgresql://me@staging/"}, 2, 17, 0.0, ""),
         ({"max_errors": 0.04}, 95, 5, 0.0, "more than --max-errors 4%"),
         ({"max_errors": 0.06}, 95, 5, 0.0, ""),
-        ({"max_latency": 0.05}, 100, 0, 0.0501, "longer than 50.1 ms, and --max-latency is 50 ms"),
+        ({"max_latency": 0.05}, 100, 0, 0.0501, "50.1 ms, and --max-latency is 50 ms"),
         ({"max_latency": 0.05}, 100, 0, 0.05, ""),
         ({"max_latency": 0.05}, 10, 0, 1.0, ""),
     ],
@@ -84,11 +84,11 @@ def test_errors_and_latency_stop_the_load(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"max_rate": 10.0}, "regime capacity loads the server as fast as it answers; write regime latency"),
+        ({"max_rate": 10.0}, "regime capacity .*; write regime latency"),
         ({"max_rate": 10.0, "regime": "latency", "rate": 11.0}, "rate 11: is above max_rate 10"),
         ({"max_errors": 1.5}, "must be between 0 and 100 %"),
-        ({"clients": 16, "max_connections": 30}, "this cell needs 34, because .* write --clients 14, or allow 34"),
-        ({"max_connections": 3}, "needs at least 4, for one client in each arm"),
+        ({"clients": 16, "max_connections": 30}, "this cell needs 34, .*--clients 14, or allow 34"),
+        ({"max_connections": 3}, "needs at least 4, .*; allow 4"),
     ],
 )
 def test_limits_that_can_not_be_kept_are_refused_before_anything_starts(
@@ -100,17 +100,17 @@ def test_limits_that_can_not_be_kept_are_refused_before_anything_starts(
 
 def test_cells_that_share_their_sessions_count_together() -> None:
     together = [cell(clients=4, max_connections=16, group="1", variant=name) for name in "ab"]
-    with pytest.raises(UsageError, match="2 cells in the same sessions need 18"):
+    with pytest.raises(UsageError, match=r"2 cells .*sessions need 18,"):
         specs.plan(Spec(cells=together))
     assert specs.most_connections(specs.plan(Spec(cells=[cell(clients=4, max_connections=10)])).cells) == 10
 
 
-@pytest.mark.parametrize(("workload", "each"), [("point-select", 1), ("connect", 2)])
+@pytest.mark.parametrize(("workload", "files"), [("point-select", 1), ("connect", 2)])
 def test_more_connections_than_files_are_refused_with_what_fits(
-    monkeypatch: pytest.MonkeyPatch, workload: str, each: int
+    monkeypatch: pytest.MonkeyPatch, workload: str, files: int
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1024))
-    fits = (1024 - specs.SPARE_FILES) // (2 * each)
+    fits = (1024 - specs.SPARE_FILES) // (2 * files)
     asked = {"engine": "postgresql", "mechanism": "tls", "workload": workload, "regime": "capacity"}
     specs.plan(Spec(cells=[msgspec.convert(asked | {"clients": fits}, CellSpec)]))
     many = [msgspec.convert(asked | {"clients": fits + 1}, CellSpec)]
@@ -131,16 +131,18 @@ def test_every_slice_of_a_run_keeps_the_limit(tmp_path: Path, fake: Fake, limit:
     facts = measure(tmp_path / "run", max_rate=limit)
     slices = list(run_directory.read_slices(tmp_path / "run"))
     assert facts.cells[0].status == "ok", facts.cells[0].reason
-    assert {each.phase for each in slices} == {"pilot", "warmup", "latency"}
-    assert all(0 < each.rate <= limit for each in slices)
+    assert {one_slice.phase for one_slice in slices} == {"pilot", "warmup", "latency"}
+    assert all(0 < one_slice.rate <= limit for one_slice in slices)
     # The agent keeps up with it, so all of it is used.
-    assert {each.rate for each in slices if each.phase == "latency"} == {limit}
+    assert {one_slice.rate for one_slice in slices if one_slice.phase == "latency"} == {limit}
 
 
 def test_a_limit_above_the_servers_capacity_leaves_it_room(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.02 --sd 0.01")
     measure(tmp_path / "run", max_rate=1e6)
-    rates = {each.rate for each in run_directory.read_slices(tmp_path / "run") if each.phase == "latency"}
+    rates = {
+        one_slice.rate for one_slice in run_directory.read_slices(tmp_path / "run") if one_slice.phase == "latency"
+    }
     assert len(rates) == 1
     assert rates.pop() == pytest.approx(0.6 * 20_000 / 1.02, rel=0.05)
 
@@ -153,7 +155,7 @@ def test_slices_that_agents_did_not_count_together_end_a_cell_only_if_none_of_ma
     fake(f"--sd 0.01 --skewed {skewed}")
     facts = measure(tmp_path / "run")
     assert (facts.cells[0].status, "9 ms apart" in facts.cells[0].reason) == (status, status == "failed")
-    failed = [each for each in run_directory.read_slices(tmp_path / "run") if each.error]
+    failed = [one_slice for one_slice in run_directory.read_slices(tmp_path / "run") if one_slice.error]
     assert len(failed) == skewed
 
 
@@ -162,7 +164,9 @@ def test_the_slice_that_stops_the_load_is_the_last_and_is_in_the_record(tmp_path
     facts = measure(tmp_path / "run", max_errors=0.2)
     slices = list(run_directory.read_slices(tmp_path / "run"))
     assert len(slices) > 50
-    assert [each.agent is not None and each.agent.errors > 0 for each in slices].index(True) == len(slices) - 1
+    assert [one_slice.agent is not None and one_slice.agent.errors > 0 for one_slice in slices].index(True) == len(
+        slices
+    ) - 1
     assert facts.cells[0].status == "failed"
     assert "the load on this server was stopped" in facts.cells[0].reason
     assert "out of memory" in facts.cells[0].reason

@@ -35,13 +35,13 @@ class Started(Server):
 @pytest.fixture
 def pair() -> Iterator[dict[Arm, Server]]:
     with contextlib.ExitStack() as stack:
-        made: dict[Arm, Server] = {}
+        servers: dict[Arm, Server] = {}
         for arm in ("plain", "encrypted"):
             process = stack.enter_context(subprocess.Popen(["sh", "-c", SCRIPT]))
             stack.callback(end, process.pid)
-            made[arm] = Started(process.pid)
-            wait_for("three sleepers", partial(is_whole, made[arm]))
-        yield made
+            servers[arm] = Started(process.pid)
+            wait_for("three sleepers", partial(is_whole, servers[arm]))
+        yield servers
 
 
 def end(root: int) -> None:

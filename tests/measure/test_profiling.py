@@ -19,22 +19,22 @@ ENDS: dict[int, End] = {10: "server", 20: "client", 30: "hop"}
 def window(number: int, *, failed: bool = False) -> Window:
     """From 1000 · number to 1000 · number + 500 ns."""
     arm = ARMS[number % 2]
-    made = Window(SliceRecord(0, 1, "profile", number, "ABBA", 1, arm, 0.0, 0.5), 1000 * number)
-    made.ended_ns = 0 if failed else 1000 * number + 500
-    return made
+    one_window = Window(SliceRecord(0, 1, "profile", number, "ABBA", 1, arm, 0.0, 0.5), 1000 * number)
+    one_window.ended_ns = 0 if failed else 1000 * number + 500
+    return one_window
 
 
 @given(st.lists(st.tuples(st.sampled_from([10, 20, 30, 99]), st.integers(0, 5000)), max_size=40))
 def test_each_sample_counts_once_in_its_window_and_strangers_nowhere(taken: list[tuple[int, int]]) -> None:
     samples = [Sample("x", pid, at, ("x`f", "x`main")) for pid, at in taken]
-    found = list(by_slice(samples, [window(number) for number in range(1, 4)], ENDS, 1e6, kernel=True))
-    assert [each.block for each in found] == [1, 2, 3]
-    for each in found:
+    slices = list(by_slice(samples, [window(number) for number in range(1, 4)], ENDS, 1e6, kernel=True))
+    assert [profile.block for profile in slices] == [1, 2, 3]
+    for profile in slices:
         counted = Counter[End]()
-        for stack in each.stacks:
+        for stack in profile.stacks:
             counted[stack.end] += stack.count
-            assert [each.frames[frame] for frame in stack.frames] == ["x`main", "x`f"]
-        inside = [pid for pid, at in taken if 1000 * each.block <= at <= 1000 * each.block + 500 and pid in ENDS]
+            assert [profile.frames[frame] for frame in stack.frames] == ["x`main", "x`f"]
+        inside = [pid for pid, at in taken if 1000 * profile.block <= at <= 1000 * profile.block + 500 and pid in ENDS]
         assert counted == Counter(ENDS[pid] for pid in inside)
 
 
@@ -45,8 +45,8 @@ def test_a_process_belongs_to_the_end_that_started_it() -> None:
         Forked(99, 98),
         *(Sample("postgres", pid, 1100, ("postgres`main",)) for pid in (11, 12, 98, 99)),
     ]
-    (found,) = by_slice(samples, [window(1)], ENDS, 1e6, kernel=True)
-    assert [(stack.end, stack.count) for stack in found.stacks] == [("server", 2)]
+    (profile,) = by_slice(samples, [window(1)], ENDS, 1e6, kernel=True)
+    assert [(stack.end, stack.count) for stack in profile.stacks] == [("server", 2)]
 
 
 def test_a_failed_slice_has_no_samples_and_lost_ones_are_shared_out() -> None:
@@ -55,12 +55,12 @@ def test_a_failed_slice_has_no_samples_and_lost_ones_are_shared_out() -> None:
         Sample("nginx", 10, 1100, ("nginx`_start",)),
         Sample("nginx", 10, 2100, ("nginx`_start",)),
     ]
-    found = list(by_slice(samples, [window(1), window(2, failed=True), window(3)], ENDS, 1e6, kernel=False))
-    assert [each.block for each in found] == [1, 3]
-    assert [each.lost for each in found] == [3, 2]
-    assert [sum(stack.count for stack in each.stacks) for each in found] == [1, 0]
-    assert found[0].whole == {"server": 1}
-    assert not any(each.kernel for each in found)
+    slices = list(by_slice(samples, [window(1), window(2, failed=True), window(3)], ENDS, 1e6, kernel=False))
+    assert [profile.block for profile in slices] == [1, 3]
+    assert [profile.lost for profile in slices] == [3, 2]
+    assert [sum(stack.count for stack in profile.stacks) for profile in slices] == [1, 0]
+    assert slices[0].whole == {"server": 1}
+    assert not any(profile.kernel for profile in slices)
 
 
 def test_no_window_means_no_slice() -> None:

@@ -16,15 +16,15 @@ AFTER = "cpu  1300 20 620 8440 180 10 40 45 400 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 
 def test_shares_match_those_computed_by_hand() -> None:
     # Deltas 300 10 120 440 80 5 25 25: 1005 ticks. Interrupts count as %system; guest time is already part of user.
-    found = sar.percentages(sar.ticks(BEFORE), sar.ticks(AFTER))
+    shares = sar.percentages(sar.ticks(BEFORE), sar.ticks(AFTER))
     by_hand = (300 / 1005, 10 / 1005, 150 / 1005, 80 / 1005, 25 / 1005, 440 / 1005)
-    assert found == pytest.approx([100 * share for share in by_hand])
-    assert sum(found) == pytest.approx(100)
+    assert shares == pytest.approx([100 * share for share in by_hand])
+    assert sum(shares) == pytest.approx(100)
 
 
 def test_a_counter_that_went_backwards_counts_nothing() -> None:
-    found = sar.percentages((100, 0, 0, 1000, 50, 0, 0, 0), (150, 0, 0, 990, 40, 0, 0, 0))
-    assert found == (100.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    shares = sar.percentages((100, 0, 0, 1000, 50, 0, 0, 0), (150, 0, 0, 990, 40, 0, 0, 0))
+    assert shares == (100.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_without_time_all_shares_are_zero() -> None:

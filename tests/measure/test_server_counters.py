@@ -51,7 +51,7 @@ def only(*names: str) -> pytest.MarkDecorator:
 
 
 def all_but(*names: str) -> pytest.MarkDecorator:
-    return only(*(each for each in SERVERS if each not in names))
+    return only(*(server for server in SERVERS if server not in names))
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -62,10 +62,10 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def counted(name: str, tmp_path_factory: pytest.TempPathFactory, require_server: RequireServer) -> Iterator[Counted]:
     require_server(name.partition(" ")[0])
-    with SERVERS[name](tmp_path_factory.mktemp("server")) as found, pytest.MonkeyPatch.context() as patch:
-        for variable, value in found.environment.items():
+    with SERVERS[name](tmp_path_factory.mktemp("server")) as server, pytest.MonkeyPatch.context() as patch:
+        for variable, value in server.environment.items():
             patch.setenv(variable, value)
-        yield found
+        yield server
 
 
 def derived(
@@ -78,9 +78,9 @@ def derived(
     return estimate.derive(reading, given or GivenLoad())
 
 
-def between(found: Derived) -> float:
+def between(result: Derived) -> float:
     """Seconds between the reads."""
-    (seconds,) = (each.value for each in found.sources if each.figure == "seconds")
+    (seconds,) = (source.value for source in result.sources if source.figure == "seconds")
     return seconds
 
 
@@ -93,10 +93,10 @@ def test_what_is_read_is_what_was_done(counted: Counted, name: str) -> None:
         done.append(counted.load(OPERATIONS, settled=True))
         busy.append((counted.cpu() - spent) / (time.monotonic() - began))
 
-    found = derived(counted, work)
-    load, seconds = found.load, between(found)
+    result = derived(counted, work)
+    load, seconds = result.load, between(result)
     assert load.rate == pytest.approx(OPERATIONS / seconds, rel=0.02)
-    assert found.operation == {
+    assert result.operation == {
         "postgresql": "statement",
         "mysql": "statement",
         "mariadb": "statement",
@@ -109,8 +109,8 @@ def test_what_is_read_is_what_was_done(counted: Counted, name: str) -> None:
         crossed = (done[0].bytes_sent + done[0].bytes_received) / OPERATIONS
         assert load.bytes_per_operation == pytest.approx(crossed, rel=0.02)
     assert (load.bytes_per_operation is None) == (name.startswith(("postgresql", "nginx")))
-    assert {each.figure for each in found.sources} >= {"rate", "cpu_us", "connections", "seconds", "cores"}
-    assert any("is a transaction" in each for each in found.notes) == ("without" in name)
+    assert {source.figure for source in result.sources} >= {"rate", "cpu_us", "connections", "seconds", "cores"}
+    assert any("is a transaction" in note for note in result.notes) == ("without" in name)
 
 
 def test_nothing_but_reading_was_asked(counted: Counted, name: str) -> None:
@@ -120,12 +120,12 @@ def test_nothing_but_reading_was_asked(counted: Counted, name: str) -> None:
     sent = sent_by_then()
     assert len(sent) >= 2
     if name in STORES:
-        assert {each.lower() for each in sent} <= {"hello", "info", "quit", "echo"}, sent  # `echo` ends the log
+        assert {command.lower() for command in sent} <= {"hello", "info", "quit", "echo"}, sent  # `echo` ends the log
     elif name == "nginx":
-        assert all(each.startswith("GET /nginx_status ") for each in sent), sent
+        assert all(request.startswith("GET /nginx_status ") for request in sent), sent
     else:
-        assert all(each.startswith(READS) for each in sent), sent
-        assert any("READ ONLY" in each for each in sent)
+        assert all(statement.startswith(READS) for statement in sent), sent
+        assert any("READ ONLY" in statement for statement in sent)
 
 
 def test_a_server_without_load_is_one_clear_line(counted: Counted) -> None:
@@ -141,7 +141,7 @@ def test_a_server_without_load_is_one_clear_line(counted: Counted) -> None:
         return True
 
     wait_for("a moment without load", refused)
-    assert re.search(r"did no \w+ but our own in .*rate 0/s.*--for 60s, or give --rate and --cpu$", refusals[0])
+    assert re.search(r"rate 0/s.*--for 60s.*--rate and --cpu$", refusals[0])
 
 
 @all_but(*RESTARTED)
@@ -151,7 +151,7 @@ def test_counters_that_were_reset_are_one_clear_line(counted: Counted) -> None:
     def reset() -> None:
         counted.administrate(counted.reset)
 
-    with pytest.raises(UsageError, match="were reset between the two reads, or the server was started again"):
+    with pytest.raises(UsageError, match=r"were reset .*server was started again"):
         derived(counted, reset)
 
 
@@ -160,22 +160,28 @@ def test_pages_and_log_that_the_server_writes_are_read(counted: Counted) -> None
     """FOR EXPORT writes the pages that the changes made dirty."""
     changes = ["UPDATE mine.precious SET word = CONCAT('w', RAND()) WHERE id = 1"] * 200
     statements = (*changes, "FLUSH TABLES mine.precious FOR EXPORT", "UNLOCK TABLES")
-    found = derived(counted, lambda: counted.administrate(*statements), GivenLoad(cpu_us=9.0))
-    units = found.load.units
-    assert units["page written"] * between(found) >= 1
-    assert units["kilobyte of log"] * between(found) > len(changes) / 10, "each change is more than 100 bytes of log"
+    result = derived(counted, lambda: counted.administrate(*statements), GivenLoad(cpu_us=9.0))
+    units = result.load.units
+    assert units["page written"] * between(result) >= 1
+    assert units["kilobyte of log"] * between(result) > len(changes) / 10, "each change is more than 100 bytes of log"
     assert units["page read"] >= 0
-    assert units.keys() <= found.read
-    assert "Innodb_pages_written in SHOW GLOBAL STATUS" in {each.source for each in found.sources}
+    assert units.keys() <= result.read
+    assert "Innodb_pages_written in SHOW GLOBAL STATUS" in {source.source for source in result.sources}
 
 
 def test_what_the_user_gives_counts(counted: Counted) -> None:
     given = GivenLoad(rate=7.0, cpu_us=9.0, bytes_per_operation=5.0, connections=3.0, cores=2.0)
-    found = derived(counted, lambda: counted.load(10), given)
-    assert (found.load.rate, found.load.cpu_us, found.load.bytes_per_operation) == (7, 9, 5)
-    assert [each.source for each in found.sources[:5]] == ["--rate", "--cpu", "--response", "--connections", "--cores"]
-    assert found.read == found.load.units.keys()
-    assert (found.operation, found.notes) == ("", []), "the user says what an operation is"
+    result = derived(counted, lambda: counted.load(10), given)
+    assert (result.load.rate, result.load.cpu_us, result.load.bytes_per_operation) == (7, 9, 5)
+    assert [source.source for source in result.sources[:5]] == [
+        "--rate",
+        "--cpu",
+        "--response",
+        "--connections",
+        "--cores",
+    ]
+    assert result.read == result.load.units.keys()
+    assert (result.operation, result.notes) == ("", []), "the user says what an operation is"
 
 
 @all_but(*STORES)
@@ -184,7 +190,7 @@ def test_a_server_whose_processes_are_not_seen_needs_cpu(counted: Counted) -> No
     _, _, rest = counted.url.partition("localhost:")
     with Relay(*counted.fields.address) as relay:
         url = counted.url.replace(f"localhost:{rest.partition('/')[0]}", f"localhost:{relay.port}")
-        with pytest.raises(UsageError, match=r"--cpu is needed: no process called .* listens on port"):
+        with pytest.raises(UsageError, match=rf"--cpu is needed: no process .* port {relay.port}\b"):
             derived(counted, url=url)
 
 
@@ -200,7 +206,7 @@ def test_statements_that_the_server_forgot_are_not_taken_for_none(
             f"SELECT {', '.join(columns[: 1 + n // 20])} FROM mine.precious WHERE {' OR '.join(['id = 1'] * (1 + n % 20))}"
             for n in range(400)
         ]
-        found = derived(counted, lambda: counted.administrate(*different))
-    assert found.operation == "transaction"
-    assert found.load.rate * between(found) == pytest.approx(400, rel=0.02)
-    assert any("was full and forgot statements" in each for each in found.notes)
+        result = derived(counted, lambda: counted.administrate(*different))
+    assert result.operation == "transaction"
+    assert result.load.rate * between(result) == pytest.approx(400, rel=0.02)
+    assert any("was full and forgot statements" in note for note in result.notes)

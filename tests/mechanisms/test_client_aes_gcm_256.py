@@ -21,6 +21,7 @@ from ciphercost.load import script, secret_sql, workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec
 from ciphercost.load.program import Program
+from ciphercost.load.script_parts import Script
 from ciphercost.mechanisms.client_aes_gcm_256 import MARK, MECHANISM, OVERHEAD
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
@@ -47,27 +48,29 @@ def codec_of(engine: str) -> Codec:
     return MECHANISM.codec(engines.get(engine), {}, bytes(32), b"")
 
 
-def parsed(text: str, engine: str = "postgresql") -> script.Script:
+def parsed(text: str, engine: str = "postgresql") -> Script:
     return script.parse(secret_sql.expand(text, codec_of(engine), "here"), {"rows": 5}, "here")
 
 
 def test_variables_are_sealed_by_the_agent_and_columns_opened() -> None:
-    made = parsed(
+    sealed_script = parsed(
         "\\set a random_text(5)\n\\set b random(1, :rows)\n"
         "UPDATE t SET x = sealed(:a, 9), y = :a, z = sealed(:a, 9) WHERE id = :b AND u = ':a'; SELECT opened(t.x, 9), y FROM t;"
     )
-    write, read = made.statements
+    write, read = sealed_script.statements
     assert write.sql == "UPDATE t SET x = $1, y = $2, z = $1 WHERE id = $3 AND u = $4"
     assert (write.parameters, write.open) == (("a.sealed", "a", "b", "a"), False)
     assert (read.sql, read.parameters, read.open) == ("SELECT t.x, y FROM t", (), True)
-    assert [(each.name, each.kind, each.of) for each in made.variables][2:] == [("a.sealed", "sealed", "a")]
+    assert [(variable.name, variable.kind, variable.of) for variable in sealed_script.variables][2:] == [
+        ("a.sealed", "sealed", "a")
+    ]
 
 
 def test_both_arms_draw_the_same() -> None:
     text = "\\set a random_text(5)\nINSERT INTO t VALUES (sealed(:a, 9)); SELECT 1 FROM t;"
     both = script.by_arm(script.parse(secret_sql.expand(text), {}), parsed(text))
-    assert [each.name for each in both.variables] == ["a", "a.sealed"]
-    assert [(each.arm, each.parameters) for each in both.statements] == [
+    assert [variable.name for variable in both.variables] == ["a", "a.sealed"]
+    assert [(statement.arm, statement.parameters) for statement in both.statements] == [
         ("plain", ("a",)), ("plain", ()), ("encrypted", ("a.sealed",)), ("encrypted", ()),
     ]  # fmt: skip
 
@@ -117,9 +120,9 @@ def test_what_needs_a_server_with_the_key_is_refused(text: str) -> None:
 def test_an_unfit_workload_is_refused_before_anything_starts(workload: str) -> None:
     done = CliRunner().invoke(commands.cli, ["run", "sqlite:client-aes-gcm-256", "--workload", workload, "--quick"])
     assert isinstance(done.exception, UsageError), done.output
-    said = str(done.exception)
-    assert workload in said
-    assert "hospital-client" in said or "a mechanism with functions of the server" in said
+    message = str(done.exception)
+    assert workload in message
+    assert "hospital-client" in message or "a mechanism with functions of the server" in message
 
 
 # ── on real servers ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -187,16 +190,18 @@ def both_arms(
 
 def program_of(both_arms: ServerWithArms, *names: str) -> Program:
     """Return hospital-client in both arms, reduced to these transactions."""
-    found = workloads.get("hospital-client")
-    made = workloads.prepare(found, both_arms.engine.dialect, {}, ROWS, both_arms.secrets.codec)
-    return msgspec.structs.replace(made, transactions=tuple(each for each in made.transactions if each[0] in names))
+    definition = workloads.get("hospital-client")
+    program = workloads.prepare(definition, both_arms.engine.dialect, {}, ROWS, both_arms.secrets.codec)
+    return msgspec.structs.replace(
+        program, transactions=tuple(transaction for transaction in program.transactions if transaction[0] in names)
+    )
 
 
 @pytest.fixture(scope="module")
 def filled(both_arms: ServerWithArms) -> ServerWithArms:
-    made = program_of(both_arms, "select")
+    program = program_of(both_arms, "select")
     for arm in ARMS:
-        for step in made.tables(arm).load:
+        for step in program.tables(arm).load:
             both_arms.agent.query(arm, step.sql)
     return both_arms
 
@@ -212,15 +217,15 @@ def test_literals_are_sealed_here_and_opened_with_the_key(both_arms: ServerWithA
     codec = both_arms.secrets.codec
     rows = both_arms.agent.query("encrypted", f"SELECT {codec.hex('a')} FROM t ORDER BY id")
     stored = [bytes.fromhex(str(row[0])) for row in rows]
-    assert [codec.opened(each).decode() for each in stored] == list(TEXTS)
+    assert [codec.opened(value).decode() for value in stored] == list(TEXTS)
     assert all(
-        each.startswith(MARK) and len(each) == len(text.encode()) + OVERHEAD
-        for each, text in zip(stored, TEXTS, strict=True)
+        value.startswith(MARK) and len(value) == len(text.encode()) + OVERHEAD
+        for value, text in zip(stored, TEXTS, strict=True)
     )
     one = script.parse(secret_sql.expand("SELECT id, opened(a, 60) FROM t ORDER BY id", codec), {})
     plain = script.parse("SELECT id, a FROM t ORDER BY id", {})
-    found = msgspec.structs.replace(program_of(both_arms), transactions=(("t", 1, script.by_arm(plain, one)),))
-    both_arms.agent.program(found)
+    program = msgspec.structs.replace(program_of(both_arms), transactions=(("t", 1, script.by_arm(plain, one)),))
+    both_arms.agent.program(program)
     seen = {arm: both_arms.run(arm, 2) for arm in ARMS}
     assert seen["plain"].checksum == seen["encrypted"].checksum
     assert (seen["plain"].opened, seen["encrypted"].opened) == (0, 2 * len(TEXTS))
@@ -246,10 +251,10 @@ def test_every_value_is_sealed_and_opened_once_per_operation(filled: ServerWithA
 
 
 def test_the_check_compares_the_decrypted_values(filled: ServerWithArms) -> None:
-    made = program_of(filled, "select")
+    program = program_of(filled, "select")
 
     def answer(arm: Arm) -> list[list[str | None]]:
-        tables = made.tables(arm)
+        tables = program.tables(arm)
         return tables.read(filled.agent.query(arm, tables.check))
 
     assert answer("plain") == answer("encrypted")
@@ -322,7 +327,7 @@ def test_it_is_run_end_to_end(
 def test_it_is_a_mechanism_of_every_server() -> None:
     assert mechanisms.get("client-aes-gcm-256") is MECHANISM
     assert set(MECHANISM.engines) == {
-        each
-        for each in engines.names()
-        if isinstance(engines.get(each), StoresData) and engines.get(each).language == "sql"
+        name
+        for name in engines.names()
+        if isinstance(engines.get(name), StoresData) and engines.get(name).language == "sql"
     } - {"duckdb", "h2"}, "the agent's driver of DuckDB opens no sealed values, and the Java agent makes none"

@@ -33,8 +33,8 @@ MUTUAL = {"certificate": "ecdsa-p256", "client-cert": "on"}
 def home(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    with site(require_server(request.param), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made:
-        yield made
+    with site(require_server(request.param), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as running:
+        yield running
 
 
 def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
@@ -55,7 +55,7 @@ def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Pr
 
 
 def server_witness(proofs: list[Proof]) -> Proof:
-    return next(each for each in proofs if (each.arm, each.witness) == ("encrypted", "server"))
+    return next(proof for proof in proofs if (proof.arm, proof.witness) == ("encrypted", "server"))
 
 
 # ── client certificates ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -67,7 +67,7 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
     factors = {**MUTUAL, "version": version, "resumption": resumption}
     with home.started(factors) as server:
         proofs, negotiated = proven(home, server, factors)
-    assert all(each.passed for each in proofs), proofs
+    assert all(proof.passed for proof in proofs), proofs
     detail = server_witness(proofs).detail
     assert "client certificate verified" in detail
     assert "without a client certificate it refuses" in detail
@@ -87,15 +87,15 @@ def test_a_server_that_refuses_everybody_does_not_prove_that_it_requires_a_certi
 def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) -> None:
     with home.started(MUTUAL, settings={f"{OURS}client_ca": ""}) as server:
         proofs, negotiated = proven(home, server, MUTUAL)
-        found = server_witness(proofs)
-        assert not found.passed
-        assert "no client certificate" in found.detail
+        proof = server_witness(proofs)
+        assert not proof.passed
+        assert "no client certificate" in proof.detail
         assert "client_certificate" not in client_witness.negotiated(negotiated)
         # The witness also asks about the load's own connections.
         with Agent() as agent:
             answer = agent.connect("encrypted", home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
             known = msgspec.structs.replace(answer, client_certificate="verified by the server")
-            with pytest.raises(Unproven, match="no client certificate for 2 of 2 sessions"):
+            with pytest.raises(Unproven, match=r"no client certificate .*2 of 2 sessions"):
                 load_connections.load_connections(
                     home.engine, TLS, pair_of(home, server, MUTUAL), agent, "encrypted", answer, {"encrypted": known}
                 )
@@ -108,9 +108,10 @@ def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
     for word in ("verify_client on", "VerifyClient require"):
         monkeypatch.setattr(module, "CLIENT", module.CLIENT.replace(word, f"{word.split()[0]} optional"))
     with home.started(MUTUAL) as server:
-        found = server_witness(proven(home, server, MUTUAL)[0])
-    assert not found.passed
-    assert "client certificate verified; but it also accepts a connection without" in found.detail
+        proof = server_witness(proven(home, server, MUTUAL)[0])
+    assert not proof.passed
+    assert "client certificate verified; " in proof.detail
+    assert "also accepts a connection without" in proof.detail
 
 
 def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Path) -> None:
@@ -157,11 +158,11 @@ def test_every_server_requires_it(
     if client == "jdbc":
         request.getfixturevalue("require_java")
     done = ciphercost("prove", f"{name}:tls", "--set", "client-cert=on", "--client", client, cwd=tmp_path)
-    said = " ".join(done.stdout.split())
-    assert (done.returncode, "ENCRYPTED, proven by every witness" in said) == (0, True), said + done.stderr
-    assert "without a client certificate it refuses: " in said
+    words = " ".join(done.stdout.split())
+    assert (done.returncode, "ENCRYPTED, proven by every witness" in words) == (0, True), words + done.stderr
+    assert "without a client certificate it refuses: " in words
     reports = "client certificate verified, of /CN=ciphercost client"
-    assert (reports if name == "postgresql" else client_certificate.NO_NAME) in said
+    assert (reports if name == "postgresql" else client_certificate.NO_NAME) in words
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb", "valkey", "memcached"])
@@ -180,7 +181,7 @@ def test_its_cost_has_an_interval(require_server: RequireServer, tmp_path: Path,
 
 
 def test_whose_certificate_it_was_must_be_right() -> None:
-    own = ClientName("/O=Shop/CN=me", 4711)
+    wanted = ClientName("/O=Shop/CN=me", 4711)
     cases: list[tuple[list[list[str | None]], bool, str]] = [
         ([["/O=Shop/CN=me", "4711"]], True, "client certificate verified, of /O=Shop/CN=me"),
         ([["/O=Shop/CN=me", "4711"], [None, None]], False, "no client certificate for 1 of 2 sessions"),
@@ -190,8 +191,8 @@ def test_whose_certificate_it_was_must_be_right() -> None:
         ([["", "4711"]], False, "not of /O=Shop/CN=me"),
     ]
     for rows, passed, words in cases:
-        found = client_certificate.judge_names(rows, own)
-        assert (found[0], words in found[1]) == (passed, True), found
+        judged = client_certificate.judge_names(rows, wanted)
+        assert (judged[0], words in judged[1]) == (passed, True), judged
     # PostgreSQL reports 63 bytes of a subject.
     long = ClientName(f"/CN={'x' * 80}", 1)
     assert client_certificate.judge_names([[long.subject[:63], "1"]], long)[0]
@@ -209,7 +210,7 @@ def test_rsa_keys_of_every_size_are_proven_and_weak_ones_need_a_lower_security_l
     with home.started(factors) as server:
         proofs, negotiated = proven(home, server, factors)
         assert negotiated is not None
-        assert all(each.passed for each in proofs), proofs
+        assert all(proof.passed for proof in proofs), proofs
         assert negotiated.peer_key == f"RSA {certificate.removeprefix('rsa')}"
         fields = home.fields(server, "encrypted", factors)
         assert fields.tls_security_level == (1 if certificate in tls_names.WEAK else None)
@@ -226,7 +227,7 @@ def test_old_versions_are_negotiated_on_request(home: Site, version: str, certif
         with home.started(factors) as server:
             proofs, negotiated = proven(home, server, factors)
         assert negotiated is not None
-        assert all(each.passed for each in proofs), proofs
+        assert all(proof.passed for proof in proofs), proofs
         wanted = (tls_names.PROTOCOLS[version], tls_names.suite(TLS.check(factors)))
         assert (negotiated.protocol, negotiated.cipher) == wanted
         assert " ".join(wanted) in server_witness(proofs).detail
@@ -236,7 +237,7 @@ def test_old_versions_are_negotiated_on_request(home: Site, version: str, certif
 def test_a_server_refuses_old_versions_by_default(home: Site, version: str) -> None:
     with home.started({"certificate": "rsa2048"}) as server:
         proofs, _ = proven(home, server, {"version": version, "certificate": "rsa2048"})
-    client = next(each for each in proofs if (each.arm, each.witness) == ("encrypted", "client"))
+    client = next(proof for proof in proofs if (proof.arm, proof.witness) == ("encrypted", "client"))
     assert not client.passed
     assert f"does not accept TLS version {version}" in client.detail
 
@@ -270,8 +271,8 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
     words = " ".join(done.stdout.split())
     cells = result_of(tmp_path)["cells"]
     told = {
-        (each["factors"]["client-cert"], each["factors"]["certificate"], each["factors"]["version"]): each
-        for each in cells
+        (cell["factors"]["client-cert"], cell["factors"]["certificate"], cell["factors"]["version"]): cell
+        for cell in cells
     }
     assert len(told) == 4
     mutual, weak, old = (
@@ -286,8 +287,8 @@ def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name
     assert weak["encryption"]["peer_key"] == "RSA 1024"
     assert old["encryption"]["protocol"] == "TLSv1"
     lowered = {
-        key: [e["text"] for e in each["warnings"] if e["code"] == "security-level-lowered"]
-        for key, each in told.items()
+        key: [e["text"] for e in cell["warnings"] if e["code"] == "security-level-lowered"]
+        for key, cell in told.items()
     }
     assert "lowered to 1 for certificate=rsa1024" in lowered["off", "rsa1024", "1.3"][0]
     assert "lowered to 0 for version=1.0" in lowered["off", "rsa2048", "1.0"][0]

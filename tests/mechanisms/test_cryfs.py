@@ -42,11 +42,11 @@ def test_without_its_password_the_data_is_not_there() -> None:
 
 
 def test_each_arm_says_what_it_lies_on() -> None:
-    with resting("cryfs", cipher="xchacha20-poly1305", block="32KB") as (mechanism, rest, scratch), Agent() as made:
+    with resting("cryfs", cipher="xchacha20-poly1305", block="32KB") as (mechanism, rest, scratch), Agent() as agent:
         for arm in ARMS:
             with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
                 write(volume, rest)
-                seen = look(arm, volume, rest, made)
+                seen = look(arm, volume, rest, agent)
                 mechanism.flush(volume)
                 assert mechanism.status(seen)[0], mechanism.status(seen)
                 assert mechanism.structure(seen)[0], mechanism.structure(seen)
@@ -69,11 +69,11 @@ def seen() -> Iterator[ArmAtRest]:
     """An encrypted volume with the canary and a database in it."""
     with (
         resting("cryfs") as (mechanism, rest, scratch),
-        Agent() as made,
+        Agent() as agent,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
         write(volume, rest)
-        look_at = look("encrypted", volume, rest, made)
+        look_at = look("encrypted", volume, rest, agent)
         yield look_at
         done(look_at)
 
@@ -97,9 +97,9 @@ def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness(
 ) -> None:
     cryfs = mechanisms.get("cryfs")
     assert isinstance(cryfs, AtRest)
-    passed, said = cryfs.status(seen)
-    assert passed, said
-    assert said.endswith("is encrypted with aes-256-gcm in blocks of 16384 bytes")
-    passed, said = cryfs.status(structs.replace(seen, rest=structs.replace(seen.rest, factors=cryfs.check(asked))))
+    passed, words = cryfs.status(seen)
+    assert passed, words
+    assert words.endswith("aes-256-gcm in blocks of 16384 bytes")
+    passed, words = cryfs.status(structs.replace(seen, rest=structs.replace(seen.rest, factors=cryfs.check(asked))))
     assert not passed
-    assert said.endswith(f"does not report '{missing}'")
+    assert words.endswith(f"does not report '{missing}'")

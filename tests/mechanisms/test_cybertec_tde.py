@@ -23,8 +23,8 @@ from vendor_servers import Rows, VendorClusters, mode, need, proven, recorded, v
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[VendorClusters]:
-    with vendor_clusters() as made:
-        yield made
+    with vendor_clusters() as clusters:
+        yield clusters
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def printed(command: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_is_one_word_for_a_shell_and_prints_the_key(rest: AtRestContext) -> None:
     command = MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"]
     assert shlex.split(command) == [command]
-    said = printed(command)
-    assert (said.returncode, len(bytes.fromhex(said.stdout.strip()))) == (0, 16)
-    assert said.stdout == MECHANISM.key_file(rest).read_text()
+    done = printed(command)
+    assert (done.returncode, len(bytes.fromhex(done.stdout.strip()))) == (0, 16)
+    assert done.stdout == MECHANISM.key_file(rest).read_text()
     assert MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"] == command
-    assert printed(command).stdout == said.stdout, "the whole run has one key"
+    assert printed(command).stdout == done.stdout, "the whole run has one key"
     assert (mode(MECHANISM.key_file(rest)), mode(Path(command))) == (0o600, 0o700)
-    assert said.stdout.strip() not in Path(command).read_text()
+    assert done.stdout.strip() not in Path(command).read_text()
 
 
 @pytest.mark.parametrize(("bits", "size"), [("128", 16), ("192", 24), ("256", 32)])
@@ -67,14 +67,14 @@ def test_without_the_key_the_command_fails_and_with_another_prints_that(rest: At
     command = MECHANISM.settings("encrypted", rest)["initdb:encryption-key-command"]
     before = printed(command).stdout
     with MECHANISM.key_taken(state, rest, rest.secrets):
-        said = printed(command)
+        done = printed(command)
         if state == "missing":
-            assert said.returncode != 0
-            assert said.stdout == ""
+            assert done.returncode != 0
+            assert done.stdout == ""
         else:
-            assert said.returncode == 0
-            assert said.stdout != before
-            assert len(said.stdout) == len(before)
+            assert done.returncode == 0
+            assert done.stdout != before
+            assert len(done.stdout) == len(before)
     assert printed(command).stdout == before
 
 
@@ -152,7 +152,7 @@ SAYS = {
 
 
 @pytest.mark.parametrize(
-    ("version", "said", "bits", "words"),
+    ("version", "state", "bits", "words"),
     [
         ("15.4_TDE_1.1.6", "on", "128", "on, 128 bits"),
         ("15, 256 bits", "on", "256", "on, 256 bits"),
@@ -162,9 +162,9 @@ SAYS = {
         ("stock", "", "", ""),
     ],
 )
-def test_the_control_file_of_every_version_is_parsed(version: str, said: str, bits: str, words: str) -> None:
-    found = control_of(SAYS[version])
-    assert (found, str(found)) == (Control(said, bits), words)
+def test_the_control_file_of_every_version_is_parsed(version: str, state: str, bits: str, words: str) -> None:
+    control = control_of(SAYS[version])
+    assert (control, str(control)) == (Control(state, bits), words)
 
 
 def test_a_stock_pg_controldata_says_nothing_of_encryption(home: VendorClusters, rest: AtRestContext) -> None:
@@ -181,7 +181,7 @@ class Directory(Protocol):
 
 @pytest.fixture
 def binaries(home: VendorClusters) -> Directory:
-    def made(options: str, says: str) -> Path:
+    def make(options: str, says: str) -> Path:
         home.count += 1
         place = home.scratch / f"bin-{home.count}"
         place.mkdir()
@@ -192,7 +192,7 @@ def binaries(home: VendorClusters) -> Directory:
             (place / name).chmod(0o755)
         return place
 
-    return made
+    return make
 
 
 NEW, OLD = "--encryption-key-command --key-bits", "--encryption-key-command"
@@ -227,9 +227,9 @@ def test_the_key_has_the_requested_length_in_every_session(
 ) -> None:
     place = binaries(options, SAYS.get(version, ""))
     rest = home.rest("cybertec-tde", Installation("postgresql", "15.4_TDE_1.1.6", "path", str(place)), bits=bits)
-    heard, said = MECHANISM.status(recorded(rest, "encrypted", {"data_encryption": setting}, home.scratch))
-    assert heard is passed, said
-    assert said.endswith(words)
+    heard, detail = MECHANISM.status(recorded(rest, "encrypted", {"data_encryption": setting}, home.scratch))
+    assert heard is passed, detail
+    assert detail.endswith(words)
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from vendor_servers import Rows, VendorClusters, mode, need, proven, recorded, v
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[VendorClusters]:
-    with vendor_clusters() as made:
-        yield made
+    with vendor_clusters() as clusters:
+        yield clusters
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_its_version_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arm", "said", "wrapped", "passed"),
+    ("arm", "reported", "wrapped", "passed"),
     [
         ("encrypted", [["1"]], True, True),
         ("encrypted", [["0"]], True, False),
@@ -129,15 +129,15 @@ def test_its_version_is_read() -> None:
     ],
 )
 def test_control_file_and_wrapped_key_must_both_be_as_the_arms_name_says(
-    rest: AtRestContext, tmp_path: Path, arm: Arm, said: Rows | AgentError, wrapped: bool, passed: bool
+    rest: AtRestContext, tmp_path: Path, arm: Arm, reported: Rows | AgentError, wrapped: bool, passed: bool
 ) -> None:
     if wrapped:
         (tmp_path / "pg_encryption").mkdir()
         (tmp_path / "pg_encryption" / "key.bin").write_bytes(os.urandom(64))
-    heard, words = MECHANISM.status(recorded(rest, arm, {"data_encryption_version": said}, tmp_path))
+    heard, words = MECHANISM.status(recorded(rest, arm, {"data_encryption_version": reported}, tmp_path))
     assert heard is passed, words
     if arm == "encrypted" and passed:
-        assert words.endswith("the server does not report its key length")
+        assert words.endswith("does not report its key length")
         assert MECHANISM.cipher(rest).endswith(", as requested from initdb")
 
 

@@ -40,7 +40,7 @@ def provider(require_possible: RequirePossible) -> None:
 
 def proven(target: str, *settings: str, cwd: Path, more: tuple[str, ...] = ()) -> str:
     """What `prove` prints, in one line, of a cell that must be proven."""
-    done = warm.run(("prove", target, *(word for each in settings for word in ("--set", each)), *more), cwd=cwd)
+    done = warm.run(("prove", target, *(word for setting in settings for word in ("--set", setting)), *more), cwd=cwd)
     text = " ".join(done.stdout.split())
     assert done.returncode == 0, text + done.stderr
     assert "ENCRYPTED, proven by " in text
@@ -135,8 +135,8 @@ def test_both_are_measured_in_the_same_sessions_and_the_report_names_the_mode(
     for name in ("protocol", "cipher", "group", "peer_key", "server_library", "client_library"):
         assert cells[0]["encryption"][name] == cells[1]["encryption"][name]
     details = [[proof["detail"] for proof in cell["proofs"] if proof["witness"] == "process"] for cell in cells]
-    assert ["no FIPS module is mapped" in each for each in details[0]] == [True, True], "one server for each cell"
-    assert [MODULE in each for each in details[1]] == [True, True]
+    assert ["no FIPS module is mapped" in detail for detail in details[0]] == [True, True], "one server for each cell"
+    assert [MODULE in detail for detail in details[1]] == [True, True]
     assert text.count("(server, in FIPS mode)") == text.count("(client, not in FIPS mode)") == 1
 
 
@@ -150,8 +150,8 @@ def home(
     name, _, version = request.param.partition("@")
     if name != "caddy":
         request.getfixturevalue("provider")
-    with site(require_server(name, version), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made:
-        yield made
+    with site(require_server(name, version), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as running:
+        yield running
 
 
 def unpinned(home: Site, mode: str, place: Path) -> dict[str, str]:
@@ -200,7 +200,8 @@ def test_a_process_without_the_module_is_not_in_fips_mode() -> None:
     assert fips.module_proof(os.getpid(), "off") == (True, "no FIPS module is mapped")
     passed, words = fips.module_proof(os.getpid(), "on")
     assert not passed
-    assert "no process of the server has the FIPS module" in words
+    assert words.startswith("no process ")
+    assert fips.MODULE in words
 
 
 @pytest.mark.usefixtures("provider")

@@ -68,16 +68,16 @@ def arms(installation: Installation) -> Iterator[Arms]:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         secrets = scratch / "secrets"
         rest = AtRestContext(ENGINE, installation, MECHANISM.check({}), secrets, run_supervisor)
-        made = Arms(rest, {arm: scratch / arm for arm in ARMS})
+        filled = Arms(rest, {arm: scratch / arm for arm in ARMS})
         for arm in ARMS:
             ENGINE.initialise(
-                MECHANISM.prepare(rest), made.directories[arm], run_supervisor, MECHANISM.settings(arm, rest)
+                MECHANISM.prepare(rest), filled.directories[arm], run_supervisor, MECHANISM.settings(arm, rest)
             )
-            MECHANISM.write_cluster_files(arm, made.directories[arm], rest)
-            with made.look(arm) as look:
+            MECHANISM.write_cluster_files(arm, filled.directories[arm], rest)
+            with filled.look(arm) as look:
                 MECHANISM.encrypt(look)
                 MECHANISM.settled(look)
-            with made.look(arm) as look:
+            with filled.look(arm) as look:
                 look.query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
                 look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY}')")
                 look.query("CREATE TABLE filling (n INT, t VARCHAR(2000))")
@@ -86,7 +86,7 @@ def arms(installation: Installation) -> Iterator[Arms]:
                     "FROM RDB$TYPES A CROSS JOIN RDB$TYPES B"
                 )
                 MECHANISM.settled(look)
-        yield made
+        yield filled
 
 
 # ── the arms are what their names say ─────────────────────────────────────────────────────────────────────────────────
@@ -114,16 +114,16 @@ def test_the_canary_is_readable_in_one_file_and_behind_xor_in_the_other(arms: Ar
 
 
 def test_the_arms_differ_only_in_the_databases_state(arms: Arms) -> None:
-    found: dict[Arm, dict[str, str | None]] = {}
+    settings: dict[Arm, dict[str, str | None]] = {}
     for arm in ARMS:
         with arms.look(arm) as look:
-            found[arm] = {str(name): value for name, value in look.query(ENGINE.variables)}
+            settings[arm] = {str(name): value for name, value in look.query(ENGINE.variables)}
             assert look.query(ENGINE.home) == [[str(arms.directories[arm] / FILE)]]
-    names = {name for name in found["plain"] if found["plain"][name] != found["encrypted"][name]}
+    names = {name for name in settings["plain"] if settings["plain"][name] != settings["encrypted"][name]}
     names = {name for name in names if not any(fnmatch(name, pattern) for pattern in ENGINE.unlike)}
     assert names == {"MON$CRYPT_STATE"}
-    assert found["plain"]["KeyHolderPlugin"] == "fbSampleKeyHolder"
-    assert found["plain"]["MON$FORCED_WRITES"] == "1"
+    assert settings["plain"]["KeyHolderPlugin"] == "fbSampleKeyHolder"
+    assert settings["plain"]["MON$FORCED_WRITES"] == "1"
 
 
 def test_both_files_are_of_the_same_size(arms: Arms) -> None:
@@ -135,9 +135,9 @@ def test_the_result_states_that_this_is_no_cryptography(arms: Arms) -> None:
     assert "XOR with one byte" in MECHANISM.title
     assert MECHANISM.protects.startswith("nothing")
     with arms.look("encrypted") as look:
-        said = MECHANISM.implementation(look)
-    assert said["cipher"] == "XOR with one byte"
-    assert "not of cryptography" in said["warning"]
+        facts = MECHANISM.implementation(look)
+    assert facts["cipher"] == "XOR with one byte"
+    assert "not of cryptography" in facts["warning"]
     (finding,) = MECHANISM.findings(arms.rest)
     assert finding.severity == "high"
 
@@ -155,7 +155,7 @@ def test_a_running_conversion_is_refused_and_so_is_its_result(arms: Arms) -> Non
             for _ in range(5):  # on a machine that stalls, the conversion may be over before the question
                 look.query(statement)
                 now = state(look)[0]
-                said = [MECHANISM.status(msgspec.structs.replace(look, arm=arm)) for arm in ARMS]
+                verdicts = [MECHANISM.status(msgspec.structs.replace(look, arm=arm)) for arm in ARMS]
                 if now == state(look)[0] == converting:
                     break
                 look.query(
@@ -163,7 +163,7 @@ def test_a_running_conversion_is_refused_and_so_is_its_result(arms: Arms) -> Non
                 )
                 MECHANISM.settled(look)
             assert now == converting, "the data is too small: the conversion was over at once"
-            assert all(not passed and "being" in detail for passed, detail in said)
+            assert all(not passed and "being" in detail for passed, detail in verdicts)
             MECHANISM.settled(look)
             assert state(look)[0] == ends_in
             assert MECHANISM.status(look)[0] == (ends_in == 0)
@@ -229,13 +229,13 @@ def test_temporary_tables_are_encrypted_but_sorts_are_not(arms: Arms, arm: Arm) 
             *first, last = spill.statements
             for statement in first:
                 look.query(statement)
-            found = _seen_while(look, last, [word.encode(), hidden])
-            in_clear, behind = ({name for name, each in found if each == wanted} for wanted in (word.encode(), hidden))
+            hits = _seen_while(look, last, [word.encode(), hidden])
+            in_clear, behind = ({name for name, hit in hits if hit == wanted} for wanted in (word.encode(), hidden))
             assert bool(in_clear) == (arm == "plain" or spill.name == "sort"), spill.name
             assert bool(behind) == (arm == "encrypted" and spill.name != "sort"), spill.name
             for place in in_clear | behind:
                 relative = place.removesuffix(" (deleted)").removeprefix(f"{look.volume.path}/")
-                assert any(fnmatch(relative, each) for each in ENGINE.temporary)
+                assert any(fnmatch(relative, pattern) for pattern in ENGINE.temporary)
                 kind = "TempDirectories" if spill.name == "sort" else "TempTableDirectory"
                 assert MECHANISM.advice(place).startswith(f"{kind} in firebird.conf"), place
 
@@ -243,7 +243,7 @@ def test_temporary_tables_are_encrypted_but_sorts_are_not(arms: Arms, arm: Arm) 
 def _seen_while(look: ArmAtRest, statement: str, words: list[bytes]) -> set[tuple[str, bytes]]:
     """Return files that only the server holds open, with the words they contained at any time until the statement
     ended."""
-    found: set[tuple[str, bytes]] = set()
+    hits: set[tuple[str, bytes]] = set()
     with ThreadPoolExecutor(1) as other:
         running = other.submit(look.query, statement)
         last = False
@@ -255,7 +255,7 @@ def _seen_while(look: ArmAtRest, statement: str, words: list[bytes]) -> set[tupl
                     content = link.read_bytes() if name.endswith(" (deleted)") else b""
                 except OSError:
                     continue
-                found.update((name, word) for word in words if word in content)
+                hits.update((name, word) for word in words if word in content)
             time.sleep(0.05)
         running.result()
-    return found
+    return hits

@@ -68,11 +68,11 @@ def test_an_open_file_keeps_the_key_from_being_removed() -> None:
 
 
 def test_each_arm_says_what_policy_its_files_have() -> None:
-    with resting("fscrypt") as (mechanism, rest, scratch), Agent() as made:
+    with resting("fscrypt") as (mechanism, rest, scratch), Agent() as agent:
         for arm in ARMS:
             with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
                 write(volume, rest)
-                seen = look(arm, volume, rest, made)
+                seen = look(arm, volume, rest, agent)
                 assert mechanism.status(seen)[0], mechanism.status(seen)
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
@@ -84,45 +84,45 @@ def test_each_arm_says_what_policy_its_files_have() -> None:
 def test_data_outside_the_image_is_not_proven() -> None:
     with (
         resting("fscrypt") as (mechanism, rest, scratch),
-        Agent() as made,
+        Agent() as agent,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
         write(volume, rest)
         other = Volume(scratch / "secrets", volume.backing)
-        passed, words = mechanism.status(look("encrypted", other, rest, made))
+        passed, words = mechanism.status(look("encrypted", other, rest, agent))
         assert not passed
         assert "not on" in words
 
 
 def test_a_copy_has_no_key_either() -> None:
-    with resting("fscrypt") as (mechanism, rest, scratch), Agent() as made:
+    with resting("fscrypt") as (mechanism, rest, scratch), Agent() as agent:
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
             write(volume, rest)
-            seen = look("encrypted", volume, rest, made)
-            said = mechanism.refuses(seen)
+            seen = look("encrypted", volume, rest, agent)
+            refusal = mechanism.refuses(seen)
             done(seen)
-            assert said is not None
-            assert said[0], said
+            assert refusal is not None
+            assert refusal[0], refusal
         with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
             write(volume, rest)
-            seen = look("plain", volume, rest, made)
-            said = mechanism.refuses(seen)
+            seen = look("plain", volume, rest, agent)
+            refusal = mechanism.refuses(seen)
             done(seen)
-            assert said is not None
-            assert not said[0], "a plain image is readable without any key"
+            assert refusal is not None
+            assert not refusal[0], "a plain image is readable without any key"
 
 
 def test_the_drivers_name_is_in_the_result() -> None:
     with (
         resting("fscrypt") as (mechanism, rest, scratch),
-        Agent() as made,
+        Agent() as agent,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
         write(volume, rest)
-        said = mechanism.implementation(look("encrypted", volume, rest, made))
-    assert said["cipher"].startswith("AES-256-XTS")
-    assert "xts" in said["implementation"]
-    assert "not used yet" not in said["implementation"]
+        facts = mechanism.implementation(look("encrypted", volume, rest, agent))
+    assert facts["cipher"].startswith("AES-256-XTS")
+    assert "xts" in facts["implementation"]
+    assert "not used yet" not in facts["implementation"]
 
 
 def _lacking(scratch: Path, rest: AtRestContext) -> str:
@@ -153,10 +153,10 @@ def test_a_policy_under_which_no_file_can_be_created_ends_unproven(require: Requ
     arguments = ["run", "sqlite:fscrypt", "--workload", "tpcb", "--quick", "--time", "3s", "--no-latency"]
     command = [sys.executable, "-m", "ciphercost", *arguments, "--set", f"mode={mode}"]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
-    said = " ".join(ran.stdout.split())
+    printed = " ".join(ran.stdout.split())
     assert ran.returncode == 1, ran.stderr
-    assert "disk witness, encrypted arm" in said
-    assert "operations per second" not in said
+    assert "disk witness, encrypted arm" in printed
+    assert "operations per second" not in printed
 
 
 def test_a_full_disk_is_reported_before_anything_is_mounted(monkeypatch: pytest.MonkeyPatch) -> None:

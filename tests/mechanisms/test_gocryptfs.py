@@ -57,11 +57,11 @@ def test_its_library_is_its_own_and_not_the_servers(library: str, tmp_path: Path
 
 
 def test_each_arm_says_what_it_lies_on() -> None:
-    with resting("gocryptfs", cipher="xchacha", scrypt="10") as (mechanism, rest, scratch), Agent() as made:
+    with resting("gocryptfs", cipher="xchacha", scrypt="10") as (mechanism, rest, scratch), Agent() as agent:
         for arm in ARMS:
             with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
                 write(volume, rest)
-                seen = look(arm, volume, rest, made)
+                seen = look(arm, volume, rest, agent)
                 assert mechanism.status(seen)[0], mechanism.status(seen)
                 other: Arm = "encrypted" if arm == "plain" else "plain"
                 passed, words = mechanism.status(structs.replace(seen, arm=other))
@@ -69,10 +69,9 @@ def test_each_arm_says_what_it_lies_on() -> None:
                 assert "not on fuse." in words
                 if arm == "encrypted":
                     assert mechanism.implementation(seen)["cipher"] == "XChaCha20-Poly1305"
-                    assert mechanism.refuses(seen) == (
-                        True,
-                        "with another password it does not mount: password incorrect",
-                    )
+                    refused, detail = mechanism.refuses(seen) or (False, "")
+                    assert refused, detail
+                    assert detail.endswith("does not mount: password incorrect")
 
 
 @pytest.mark.parametrize(
@@ -89,30 +88,30 @@ def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness(
     factors = {"cipher": "xchacha", "scrypt": "10", "library": "openssl"}
     with (
         resting("gocryptfs", **factors) as (mechanism, rest, scratch),
-        Agent() as made,
+        Agent() as agent,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
         write(volume, rest)
-        seen = look("encrypted", volume, rest, made)
-        passed, said = mechanism.status(seen)
-        assert passed, said
-        assert said.endswith("is encrypted with XChaCha20-Poly1305 by openssl=true")
+        seen = look("encrypted", volume, rest, agent)
+        passed, detail = mechanism.status(seen)
+        assert passed, detail
+        assert detail.endswith("is encrypted with XChaCha20-Poly1305 by openssl=true")
         other = structs.replace(rest, factors=mechanism.check(asked))
-        passed, said = mechanism.status(structs.replace(seen, rest=other))
+        passed, detail = mechanism.status(structs.replace(seen, rest=other))
         done(seen)
     assert not passed
-    assert said.endswith(words)
+    assert detail.endswith(words)
 
 
 def test_data_unmounted_outside_ciphercost_is_not_proven() -> None:
     with (
         resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch),
-        Agent() as made,
+        Agent() as agent,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
         rest.supervisor.run(volumes.unmounting(volume.path.parent))
         write(volume, rest)
-        seen = look("encrypted", volume, rest, made)
+        seen = look("encrypted", volume, rest, agent)
         passed, words = mechanism.status(seen)
         assert not passed
         assert "not on fuse.gocryptfs" in words
@@ -154,7 +153,7 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
             # At its start it sends a request to its own mount; killed at that moment, it would never end.
             tasks = Path(f"/proc/{volume.pids[0]}/task")
             wait_for(
-                "its start", lambda: not any("request_wait" in (each / "wchan").read_text() for each in tasks.iterdir())
+                "its start", lambda: not any("request_wait" in (task / "wchan").read_text() for task in tasks.iterdir())
             )
             (volume.path.parent / "file").write_bytes(b"x")
             time.sleep(1.0)

@@ -38,21 +38,21 @@ def looks(require_server: RequireServer, require_java: None) -> Iterator[Looks]:
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as open_:
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         rest = AtRestContext(ENGINE, installation, MECHANISM.check({}), scratch / "secrets", run_supervisor)
-        made: Looks = {}
+        filled: Looks = {}
         for arm in ARMS:
             directory = scratch / arm
             ENGINE.initialise(installation, directory, run_supervisor)
             server = ENGINE.start(StartRequest(installation, directory, run_supervisor, logs=scratch))
             open_.callback(server.stop)
-            own = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
-            fields = server.connection() | own | {"connections": 1, "threads": 1}
+            arm_fields = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
+            fields = server.connection() | arm_fields | {"connections": 1, "threads": 1}
             agent = open_.enter_context(h2_servers.agent(fields, run_supervisor))
             agent.connect("look", fields)
             look = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
             for statement in (*ENGINE.make_canaries, ENGINE.keep_canary(CANARY.decode())):
                 look.query(statement)
-            made[arm] = look
-        yield made
+            filled[arm] = look
+        yield filled
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -92,7 +92,7 @@ def test_a_closed_file_opens_only_with_its_key(looks: Looks) -> None:
     ("head", "arm"), [(b"H2encrypt\nsalt", "encrypted"), (b"H:2,block:3", "plain"), (b"SQLite format 3", "")]
 )
 def test_the_file_is_told_by_how_it_begins(head: bytes, arm: str) -> None:
-    assert [each for each in ARMS if judge(head, each)[0]] == [arm][: bool(arm)]
+    assert [name for name in ARMS if judge(head, name)[0]] == [arm][: bool(arm)]
 
 
 def test_temporary_files_are_encrypted_with_the_database(looks: Looks) -> None:
@@ -106,7 +106,7 @@ def test_temporary_files_are_encrypted_with_the_database(looks: Looks) -> None:
             while not running.done():
                 seen = rest_witnesses.at_rest(look, MECHANISM, word)
                 hits.append(sum(count for name, count in seen.hits.items() if rest_witnesses.is_temporary(name, look)))
-                sizes.append(sum(each.stat().st_size for each in (look.volume.path / TEMPORARY).iterdir()))
+                sizes.append(sum(file.stat().st_size for file in (look.volume.path / TEMPORARY).iterdir()))
             assert str(running.result()[0][1]).startswith(word)
         assert max(sizes) > 100_000, "the sort stayed in memory"
         assert (max(hits) > 0) == (arm == "plain")

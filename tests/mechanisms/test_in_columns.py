@@ -65,14 +65,14 @@ class ServerWithArms:
 
     def sealing(self, mechanism: Columns, factors: dict[str, str]) -> Secrets:
         """Switch this mechanism on: connect both arms and create what it needs in both."""
-        made = columns.secrets_of(mechanism, self.engine, factors, self.secrets)
+        sealing = columns.secrets_of(mechanism, self.engine, factors, self.secrets)
         for arm in ARMS:
             fields = self.server.connection() | mechanism.connection(self.engine, arm, factors, self.secrets)
             self.agent.connect(arm, fields | OwnSchema.of(self.engine).in_own_schema(columns.schema_name(arm)))
             for statement in mechanism.prepare(self.engine, factors):
                 self.agent.query(arm, statement)
             self.drop(arm, TABLE)
-        return made
+        return sealing
 
     def drop(self, arm: Arm, table: str) -> None:
         if self.engine.name == "firebird":
@@ -120,15 +120,15 @@ class ServerWithArms:
                 mechanism.check_version(self.engine, self.version)
             except UsageError:
                 continue
-            ivs = next((each.values for each in mechanism.factors if each.name == "iv"), ("",))
+            ivs = next((factor.values for factor in mechanism.factors if factor.name == "iv"), ("",))
             for iv in ivs:
                 yield f"{mechanism.name} {iv}", mechanism, mechanism.check({"iv": iv} if iv else {})
 
 
 def get(name: str) -> Columns:
-    found = mechanisms.get(name)
-    assert isinstance(found, Columns)
-    return found
+    mechanism = mechanisms.get(name)
+    assert isinstance(mechanism, Columns)
+    return mechanism
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -137,12 +137,14 @@ def both_arms(request: pytest.FixtureRequest, require_server: RequireServer) -> 
     installation = require_server(name, version)
     engine = engines.get(name)
     settings = LOG_NO_STATEMENT if name == "postgresql" else {}
-    with supervisor.Supervisor(run_directory.new_id()) as made:
-        scratch = supervisor.scratch(made.run_id, made)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         (scratch / "data").mkdir()
         run_ownership.hand_over(scratch / "data")
-        engine.initialise(installation, scratch / "data", made)
-        server = engine.start(StartRequest(installation, scratch / "data", made, settings=settings, logs=scratch))
+        engine.initialise(installation, scratch / "data", run_supervisor)
+        server = engine.start(
+            StartRequest(installation, scratch / "data", run_supervisor, settings=settings, logs=scratch)
+        )
         with Agent() as agent:
             yield ServerWithArms(engine, installation.version, server, agent, scratch / "secrets")
         server.stop()
@@ -159,9 +161,9 @@ def test_sealed_values_come_back_unchanged(both_arms: ServerWithArms) -> None:
             )
             matched = codec.match("sealed_", value, LETTERS)
             assert both_arms.ask(f"SELECT id FROM t WHERE id = {number} AND {matched}") == [[str(number)]], (name, text)
-        found = both_arms.ask(f"SELECT {codec.open('sealed_', LETTERS)}, {codec.hex('sealed_')} FROM t ORDER BY id")
-        assert [row[0] for row in found] == list(TEXTS), name
-        assert not [text for text, (_, stored) in zip(TEXTS, found, strict=True) if in_clear(text, str(stored))], name
+        rows = both_arms.ask(f"SELECT {codec.open('sealed_', LETTERS)}, {codec.hex('sealed_')} FROM t ORDER BY id")
+        assert [row[0] for row in rows] == list(TEXTS), name
+        assert not [text for text, (_, stored) in zip(TEXTS, rows, strict=True) if in_clear(text, str(stored))], name
 
 
 def in_clear(text: str, stored: str) -> bool:
@@ -173,7 +175,7 @@ def test_every_row_of_a_statement_has_an_iv_of_its_own(both_arms: ServerWithArms
     for name, mechanism, factors in both_arms.cases:
         codec = both_arms.sealing(mechanism, factors).codec
         both_arms.table(codec)
-        wanted = 1 if factors.get("iv") == "fixed" or not mechanism.factors else ROWS
+        wanted = ROWS if factors.get("iv") == "random" or mechanism.name == "pgp-sym" else 1
         constant, another = (codec.seal(text, LETTERS) for text in ("'constant'", "'another'"))
         both_arms.ask(f"INSERT INTO t (id, sealed_) {both_arms.rows(constant)}")
         opened = codec.open("sealed_", LETTERS)
@@ -184,8 +186,8 @@ def test_every_row_of_a_statement_has_an_iv_of_its_own(both_arms: ServerWithArms
             both_arms.ask(f"UPDATE t SET sealed_ = {another}")
         varied = codec.seal("CONCAT('name ', id)" if both_arms.engine.dialect == "mysql" else "'name ' || id", LETTERS)
         both_arms.ask(f"UPDATE t SET sealed_ = {varied}")
-        found = both_arms.ask(f"SELECT {opened} FROM t ORDER BY id")
-        assert found == [[f"name {number}"] for number in range(1, ROWS + 1)], name
+        rows = both_arms.ask(f"SELECT {opened} FROM t ORDER BY id")
+        assert rows == [[f"name {number}"] for number in range(1, ROWS + 1)], name
 
 
 @pytest.mark.parametrize("iv", [bytes(range(100, 116)), b"\xff" * BLOCK], ids=["any", "overflow"])
@@ -234,21 +236,21 @@ def test_each_finding_applies_only_to_mechanisms_with_the_fault(both_arms: Serve
         canary = canary_scan.canary()
         columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
         arm_view = msgspec.structs.replace(both_arms.arm_view(sealing, canary, "encrypted"), places=())
-        assert {each.code for each in column_checks.findings(arm_view)} == expected(name), name
+        assert {finding.code for finding in column_checks.findings(arm_view)} == expected(name), name
 
 
 def expected(name: str) -> set[str]:
     """Return the findings that a mechanism must have, by its mode and IV."""
     if name.startswith("pgp-sym"):
         return set()
-    found = {"unauthenticated"}
+    codes = {"unauthenticated"}
     if "-ecb-" in name:
-        return found | {"pattern-shows", "equality-shows"}
+        return codes | {"pattern-shows", "equality-shows"}
     if name.endswith("fixed"):
-        found.add("equality-shows")
+        codes.add("equality-shows")
         if any(mode in name for mode in ("-ctr-", "-ofb-", "chacha20", "-cfb-", "-cfb128-")):
-            found.add("key-stream-reused")
-    return found
+            codes.add("key-stream-reused")
+    return codes
 
 
 def test_pgp_without_its_mdc_does_not_detect_a_change(both_arms: ServerWithArms) -> None:
@@ -258,7 +260,7 @@ def test_pgp_without_its_mdc_does_not_detect_a_change(both_arms: ServerWithArms)
     sealing = both_arms.sealing(mechanism, mechanism.check({"mdc": "off"}))
     columns.fill(both_arms.agent, "encrypted", sealing, "canary0123456789", "encrypted")
     arm_view = both_arms.arm_view(sealing, "canary0123456789", "encrypted")
-    assert [each.code for each in column_checks.findings(arm_view)] == ["unauthenticated"]
+    assert [finding.code for finding in column_checks.findings(arm_view)] == ["unauthenticated"]
 
 
 # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -266,13 +268,13 @@ def test_pgp_without_its_mdc_does_not_detect_a_change(both_arms: ServerWithArms)
 
 def heard(both_arms: ServerWithArms, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bool]:
     """Return each witness's verdict on an arm; an error is a no."""
-    said = {}
+    verdicts = {}
     for name, witness in (("server", column_checks.server), ("disk", column_checks.disk)):
         try:
-            said[name] = witness(both_arms.arm_view(sealing, canary, arm))[0]
+            verdicts[name] = witness(both_arms.arm_view(sealing, canary, arm))[0]
         except AgentError:
-            said[name] = False
-    return said
+            verdicts[name] = False
+    return verdicts
 
 
 def test_both_witnesses_confirm_correct_arms(both_arms: ServerWithArms) -> None:
@@ -293,9 +295,9 @@ def test_an_encrypted_arm_loaded_unencrypted_fails_both(both_arms: ServerWithArm
 def test_a_plain_arm_that_is_encrypted_fails_both(both_arms: ServerWithArms) -> None:
     sealing, canary = both_arms.sealing(*both_arms.some()), canary_scan.canary()
     mechanism, factors = both_arms.some()
-    own = mechanism.connection(both_arms.engine, "encrypted", factors, both_arms.secrets)
+    arm_fields = mechanism.connection(both_arms.engine, "encrypted", factors, both_arms.secrets)
     schema = OwnSchema.of(both_arms.engine).in_own_schema(columns.schema_name("plain"))
-    both_arms.agent.connect("plain", both_arms.server.connection() | own | schema)
+    both_arms.agent.connect("plain", both_arms.server.connection() | arm_fields | schema)
     both_arms.agent.query("plain", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {sealing.codec.column(LENGTH)})")
     for number, text in columns.rows(canary, "plain").items():
         value = sealing.codec.seal(f"'{text}'", LENGTH)
@@ -374,18 +376,18 @@ def test_a_server_that_logs_statements_is_detected(both_arms: ServerWithArms) ->
     assert not column_checks.written_keys(arm_view)
     if both_arms.engine.name == "postgresql":
         both_arms.ask("SET log_min_error_statement = error")
-        assert [(each.code, each.closes) for each in column_checks.written_keys(arm_view)] == [
+        assert [(finding.code, finding.closes) for finding in column_checks.written_keys(arm_view)] == [
             ("key-in-log", "log_min_error_statement = panic")
         ]
     elif both_arms.engine.dialect == "mysql":
         both_arms.ask("SET GLOBAL general_log = ON")
         try:
             arm_view.ask(sealing.codec.open("word", LENGTH))
-            found = column_checks.written_keys(arm_view)
+            findings = column_checks.written_keys(arm_view)
         finally:
             both_arms.ask("SET GLOBAL general_log = OFF")
-        assert [each.code for each in found] == ["key-in-log", "key-in-files"]
-        assert found[0].closes == "general_log = OFF"
+        assert [finding.code for finding in findings] == ["key-in-log", "key-in-files"]
+        assert findings[0].closes == "general_log = OFF"
 
 
 def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_what_closes_it(
@@ -400,12 +402,12 @@ def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_wh
         sealing, canary = both_arms.sealing(mechanism, factors), canary_scan.canary()
         columns.fill(both_arms.agent, "encrypted", sealing, canary, "encrypted")
         passed, detail = column_checks.disk(both_arms.arm_view(sealing, canary, "encrypted"))
-        found = column_checks.written_keys(both_arms.arm_view(sealing, canary, "encrypted"))
+        findings = column_checks.written_keys(both_arms.arm_view(sealing, canary, "encrypted"))
     finally:
         both_arms.ask("SET GLOBAL binlog_format = 'ROW'")
     assert not passed
     assert "binlog" in detail
-    assert ("key-in-log", "binlog_format = ROW") in [(each.code, each.closes) for each in found]
+    assert ("key-in-log", "binlog_format = ROW") in [(finding.code, finding.closes) for finding in findings]
 
 
 def test_the_key_is_in_no_file_of_the_servers(both_arms: ServerWithArms) -> None:
@@ -414,11 +416,11 @@ def test_the_key_is_in_no_file_of_the_servers(both_arms: ServerWithArms) -> None
         return  # earlier tests made it log statements
     for name, mechanism, factors in both_arms.cases:
         if mechanism.prepare(both_arms.engine, factors):
-            own = Secret(secret(both_arms.secrets, name.replace(" ", "-"), mechanism.key_bytes).hex())
-            fresh = msgspec.structs.replace(both_arms.sealing(mechanism, factors), key=own)
+            own_key = Secret(secret(both_arms.secrets, name.replace(" ", "-"), mechanism.key_bytes).hex())
+            fresh = msgspec.structs.replace(both_arms.sealing(mechanism, factors), key=own_key)
             columns.fill(both_arms.agent, "encrypted", fresh, "canary0123456789", "encrypted")
-            found = column_checks.written_keys(both_arms.arm_view(fresh, "canary0123456789", "encrypted"))
-            assert "key-in-files" not in [each.code for each in found], name
+            findings = column_checks.written_keys(both_arms.arm_view(fresh, "canary0123456789", "encrypted"))
+            assert "key-in-files" not in [finding.code for finding in findings], name
 
 
 # ── how often ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -481,11 +483,11 @@ def test_stored_bytes_grow_by_the_encrypted_bytes(both_arms: ServerWithArms) -> 
         both_arms.agent.query(arm, "CREATE INDEX person_name ON person (name)")
         if both_arms.engine.dialect == "mysql":
             both_arms.agent.query(arm, "ANALYZE TABLE person")
-    found = column_checks.sizes(both_arms.arm_view(sealing, "", arm) for arm in ARMS)
+    sizes = column_checks.sizes(both_arms.arm_view(sealing, "", arm) for arm in ARMS)
     for kind in ("table_bytes", "index_bytes"):
-        assert found["encrypted"][kind] > found["plain"][kind] > 0
+        assert sizes["encrypted"][kind] > sizes["plain"][kind] > 0
     # 2,000 rows of 17 characters, or of 32 to 48 bytes.
-    assert 34_000 < found["plain"]["table_bytes"] < found["encrypted"]["table_bytes"] < 600_000
+    assert 34_000 < sizes["plain"]["table_bytes"] < sizes["encrypted"]["table_bytes"] < 600_000
 
 
 def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireServer, tmp_path: Path) -> None:
@@ -520,7 +522,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
     [
         ("run postgresql:pgcrypto-cbc-256", "workload point-select has no secret column"),
         ("run mysql:aes-cbc-256 --workload tpcb", "one of "),
-        ("run mariadb:aes-cbc-256 --sql FILE", "--sql uses your tables as they are"),
+        ("run mariadb:aes-cbc-256 --sql FILE", "--sql uses tables as they are"),
         ("run mariadb@10.11:aes-cbc-256 --workload search", "before 11.2 AES_ENCRYPT has only ECB"),
         ("run mariadb@10.11:aes-ecb-256 --workload search", "only 128-bit keys"),
         ("run postgresql@15:pgcrypto-cfb-128 --workload search", "has no CFB"),
@@ -549,10 +551,10 @@ def test_the_error_suggests_a_workload_with_secrets() -> None:
 
 
 def test_iv_is_short_for_the_factor() -> None:
-    said = CliRunner().invoke(
+    done = CliRunner().invoke(
         commands.cli, ["run", "mariadb:aes-cbc-128", "--iv", "fixed", "--workload", "search", "--print-spec"]
     )
-    assert 'factors = { "iv" = "fixed" }' in said.output
+    assert 'factors = { "iv" = "fixed" }' in done.output
 
 
 def test_a_secret_too_long_for_firebirds_function_is_refused() -> None:
@@ -573,7 +575,7 @@ def test_every_family_name_expands_to_its_mechanisms() -> None:
 def unfolded(family: str) -> list[str]:
     """Expand `a-{b,c}` to `a-b` and `a-c`."""
     words = [part.strip("{}").split(",") for part in family.split("-")]
-    return ["-".join(each) for each in itertools.product(*words)]
+    return ["-".join(parts) for parts in itertools.product(*words)]
 
 
 def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
@@ -586,15 +588,15 @@ def test_on_your_own_server_only_schemas_are_created_and_they_are_dropped(
     monkeypatch.setenv("PGPASSWORD", reveal(fields.password))
     url = f"postgresql://{fields.user}@127.0.0.1:{fields.port}/{fields.database}"
     cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
-    made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False, slice_seconds=0.05)
+    spec = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False, slice_seconds=0.05)
     both_arms.sealing(*both_arms.some())
     before = OwnSchema.of(both_arms.engine).schemas(both_arms.agent, fields)
     for there, status in ((False, "failed"), (True, "ok")):
         both_arms.ask("DROP EXTENSION IF EXISTS pgcrypto CASCADE")
         if there:
             both_arms.ask("CREATE EXTENSION pgcrypto SCHEMA public")
-        result, _ = steady.measured(partial(pipeline.run, made), tmp_path / status)
+        result, _ = steady.measured(partial(pipeline.run, spec), tmp_path / status)
         assert result.cells[0].status == status
         assert ("CREATE EXTENSION pgcrypto SCHEMA public" in result.cells[0].reason) == (not there)
         assert OwnSchema.of(both_arms.engine).schemas(both_arms.agent, fields) == before
-    assert [each.code for each in result.cells[0].findings] == ["unauthenticated"]
+    assert [finding.code for finding in result.cells[0].findings] == ["unauthenticated"]

@@ -31,8 +31,8 @@ def installation(require_server: RequireServer) -> Installation:
 
 @pytest.fixture(scope="module")
 def both(installation: Installation) -> Iterator[Pair]:
-    with pair("innodb-tde", installation) as made:
-        yield made
+    with pair("innodb-tde", installation) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ def encrypted(both: Pair) -> Iterator[ArmAtRest]:
 
 @pytest.fixture(params=ARMS)
 def arm(request: pytest.FixtureRequest) -> Arm:
-    found: Arm = request.param
-    return found
+    chosen: Arm = request.param
+    return chosen
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: ArmAtRe
 
 
 def test_the_arms_differ_only_in_encryption(plain: ArmAtRest, encrypted: ArmAtRest) -> None:
-    said = in_force(plain), in_force(encrypted)
-    assert {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)} == {
+    settings = in_force(plain), in_force(encrypted)
+    assert {name for name in settings[0] | settings[1] if settings[0].get(name) != settings[1].get(name)} == {
         "default_table_encryption",
         "table_encryption_privilege_check",
         "innodb_redo_log_encrypt",
@@ -108,16 +108,16 @@ def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair) -> Non
         for statement, (off, on, words) in PARTS.items():
             assert both.mechanism.status(look)[0]
             look.query(statement.format(off))
-            passed, said = both.mechanism.status(look)
+            passed, detail = both.mechanism.status(look)
             assert not passed
-            assert words in said
+            assert words in detail
             if on:
                 look.query(statement.format(on))
         look.query("FLUSH TABLES canaries FOR EXPORT")  # the table was rebuilt: its pages may still be only in the pool
         look.query("UNLOCK TABLES")
-        passed, said = both.mechanism.structure(look)
+        passed, detail = both.mechanism.structure(look)
         assert not passed
-        assert "begins with fe62696e" in said
+        assert "begins with fe62696e" in detail
 
 
 def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
@@ -125,9 +125,9 @@ def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
         with both.started("encrypted", directory) as look:
             look.query("ALTER TABLE canaries ENCRYPTION = 'N'")
         with both.started("encrypted", directory) as look:
-            passed, said = both.mechanism.structure(look)
+            passed, detail = both.mechanism.structure(look)
             assert not passed
-            assert "of 17855" in said
+            assert "of 17855" in detail
 
 
 @pytest.mark.parametrize(("gone", "words"), [(CONFIGURATION, "is Disabled"), (MANIFEST, "is not loaded")])
@@ -137,9 +137,9 @@ def test_a_keyring_disabled_outside_ciphercost_is_named(both: Pair, gone: str, w
         both.mechanism.write_cluster_files("encrypted", directory, both.rest)
         (directory / "data" / gone).unlink()
         with without_logs.started("encrypted", directory) as look:
-            passed, said = both.mechanism.status(look)
+            passed, detail = both.mechanism.status(look)
             assert not passed
-            assert said.startswith(f"the keyring component {words}")
+            assert detail.startswith(f"the keyring component {words}")
 
 
 def test_a_keyring_in_the_plain_arm_is_refused(both: Pair) -> None:
@@ -168,10 +168,10 @@ def test_without_its_key_it_does_not_start_and_with_it_the_data_is_complete(both
 def test_only_the_servers_user_can_read_the_keys(both: Pair) -> None:
     keyrings = list(both.rest.secrets.glob("keyring-*"))
     assert keyrings
-    for each in keyrings:
-        assert each.stat().st_uid == (run_ownership.server_user() or (os.geteuid(), 0))[0]
-        assert each.parent.stat().st_mode & 0o777 == 0o700
-        assert not each.stat().st_mode & 0o007
+    for keyring in keyrings:
+        assert keyring.stat().st_uid == (run_ownership.server_user() or (os.geteuid(), 0))[0]
+        assert keyring.parent.stat().st_mode & 0o777 == 0o700
+        assert not keyring.stat().st_mode & 0o007
 
 
 def test_a_new_master_key_leaves_other_copies_of_the_data_as_they_were(both: Pair) -> None:
@@ -179,10 +179,10 @@ def test_a_new_master_key_leaves_other_copies_of_the_data_as_they_were(both: Pai
         keyring = Path(json.loads((directory / "data" / CONFIGURATION).read_text())["path"])
         with both.started("encrypted", directory) as look:
             before = json.loads(keyring.read_text())["elements"]
-            for each in both.mechanism.rotate(look):
-                look.query(each)
+            for statement in both.mechanism.rotate(look):
+                look.query(statement)
             after = json.loads(keyring.read_text())["elements"]
-            assert [each for each in after if each not in before]
+            assert [element for element in after if element not in before]
             assert both.mechanism.status(look)[0]
         with both.started("encrypted", directory) as look:
             assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
@@ -197,10 +197,10 @@ def test_nothing_is_written_into_the_installation(both: Pair, installation: Inst
     base = Path(installation.location).parent
     assert not list(base.rglob(MANIFEST))
     assert not list(base.rglob(CONFIGURATION))
-    own = Path(both.rest.installation.location)
-    assert own.is_relative_to(both.scratch)
-    assert not (own / "mysqld").is_symlink()
-    assert (own.parent / "share").is_symlink()
+    directory = Path(both.rest.installation.location)
+    assert directory.is_relative_to(both.scratch)
+    assert not (directory / "mysqld").is_symlink()
+    assert (directory.parent / "share").is_symlink()
 
 
 def test_a_second_cell_uses_the_same_copy(both: Pair, installation: Installation) -> None:
@@ -222,26 +222,26 @@ def test_an_installation_without_the_component_is_named(both: Pair, installation
 
 
 def test_temporary_data_is_readable_in_both_arms_and_has_advice(both: Pair, look: ArmAtRest) -> None:
-    found = spilt(both, look)
-    assert set(found) == {"sort", "internal temporary table", "temporary table"}
-    for name, hits in found.items():
+    spilled = spilt(both, look)
+    assert set(spilled) == {"sort", "internal temporary table", "temporary table"}
+    for name, hits in spilled.items():
         assert hits, name
-        where = max(hits, key=lambda each: hits[each])
+        where = max(hits, key=lambda place: hits[place])
         setting = "--tmpdir" if name == "sort" else "--innodb-temp-tablespaces-dir"
         assert setting in both.mechanism.advice(where), where
     assert both.mechanism.status(look)[0]
 
 
 def test_with_logs_off_written_data_is_readable_in_them(installation: Installation) -> None:
-    with pair("innodb-tde", installation, "encrypted", logs="off") as made:
-        with made.up("encrypted") as look:
-            passed, words = made.mechanism.status(look)
+    with pair("innodb-tde", installation, "encrypted", logs="off") as running:
+        with running.up("encrypted") as look:
+            passed, words = running.mechanism.status(look)
             assert passed, words
-            assert made.mechanism.structure(look)[0]
-            hits = set(made.seen(look))
+            assert running.mechanism.structure(look)[0]
+            hits = set(running.seen(look))
             assert "data/binlog.000002" in hits
             assert not [name for name in hits if name.endswith(".ibd")]
-        assert [(each.code, each.severity) for each in made.mechanism.findings(made.rest)] == [
+        assert [(finding.code, finding.severity) for finding in running.mechanism.findings(running.rest)] == [
             ("logs-in-clear", "high")
         ]
 
@@ -251,13 +251,12 @@ def test_logs_that_were_left_in_clear_stand_in_the_disk_witness_words_and_in_the
 ) -> None:
     cell = CellSpec("mysql", "innodb-tde", version=installation.version, factors={"logs": "off"})
     passed, text = prove.examine(cell)
-    said = " ".join(text.split())
+    words = " ".join(text.split())
     assert passed, text
-    assert "none contains the canary except data/binlog.0" in said
-    assert "(left unencrypted by logs=off; " in said
-    assert (
-        "ENCRYPTED except data/binlog.*, data/#innodb_redo/*, data/undo_* (logs=off), proven by every witness" in said
-    )
+    assert "none contains the canary except data/binlog.0" in words
+    assert "(left unencrypted by logs=off; " in words
+    assert "ENCRYPTED except data/binlog.*, data/#innodb_redo/*, data/undo_* (logs=off), " in words
+    assert "proven by every witness" in words
 
 
 # ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────

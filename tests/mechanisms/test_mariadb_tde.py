@@ -17,7 +17,7 @@ from ciphercost.host import run_ownership
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import mariadb_tde
 from ciphercost.mechanisms._rest import ArmAtRest, KeyState
-from ciphercost.mechanisms.mariadb_tde import KEY_FILE, PLUGIN, unsettled
+from ciphercost.mechanisms.mariadb_tde import KEY_FILE, PLUGIN, unsettled, versioned
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.spec import ARMS, Arm
 from conftest import RequireServer
@@ -29,8 +29,8 @@ ROWS = f"{spills.DIGITS} SELECT {spills.NUMBER}, REPEAT('x', 4000) FROM {spills.
 
 @pytest.fixture(scope="module", params=["11.8", "10.11"])
 def both(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[Pair]:
-    with pair("mariadb-tde", require_server("mariadb", request.param)) as made:
-        yield made
+    with pair("mariadb-tde", require_server("mariadb", request.param)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def encrypted(both: Pair) -> Iterator[ArmAtRest]:
 
 @pytest.fixture(params=ARMS)
 def arm(request: pytest.FixtureRequest) -> Arm:
-    found: Arm = request.param
-    return found
+    chosen: Arm = request.param
+    return chosen
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def test_the_canary_is_readable_only_in_the_plain_arm(both: Pair, plain: ArmAtRe
 
 
 def test_the_arms_differ_only_in_encryption(plain: ArmAtRest, encrypted: ArmAtRest) -> None:
-    said = in_force(plain), in_force(encrypted)
-    differ = {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)}
+    settings = in_force(plain), in_force(encrypted)
+    differ = {name for name in settings[0] | settings[1] if settings[0].get(name) != settings[1].get(name)}
     assert differ == {
         *mariadb_tde.SWITCHES,
         "innodb_encrypt_tables",
@@ -89,23 +89,23 @@ def test_the_arms_differ_only_in_encryption(plain: ArmAtRest, encrypted: ArmAtRe
 def test_a_mode_other_than_the_requested_one_is_named(both: Pair, encrypted: ArmAtRest) -> None:
     assert both.mechanism.implementation(encrypted)["cipher"] == mariadb_tde.WORDS["ctr"]
     asked = msgspec.structs.replace(encrypted, rest=both.with_factors(cipher="cbc").rest)
-    passed, said = both.mechanism.status(asked)
+    passed, detail = both.mechanism.status(asked)
     assert not passed
-    assert "file_key_management_encryption_algorithm is aes_ctr" in said
+    assert "file_key_management_encryption_algorithm is aes_ctr" in detail
 
 
 def test_cbc_is_proven_too(require_server: RequireServer) -> None:
     with (
-        pair("mariadb-tde", require_server("mariadb", "11.8"), "encrypted", cipher="cbc") as made,
-        made.up("encrypted") as look,
+        pair("mariadb-tde", require_server("mariadb", "11.8"), "encrypted", cipher="cbc") as running,
+        running.up("encrypted") as look,
     ):
-        passed, words = made.mechanism.status(look)
+        passed, words = running.mechanism.status(look)
         assert passed
         assert "(aes_cbc)" in words
-        assert made.mechanism.structure(look)[0]
-        assert made.seen(look) == {}
+        assert running.mechanism.structure(look)[0]
+        assert running.seen(look) == {}
         assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
-        assert made.mechanism.implementation(look)["cipher"] == "AES-256-CBC"
+        assert running.mechanism.implementation(look)["cipher"] == "AES-256-CBC"
 
 
 def test_the_servers_own_names_of_modes_are_accepted(both: Pair) -> None:
@@ -117,9 +117,9 @@ def test_the_servers_own_names_of_modes_are_accepted(both: Pair) -> None:
 def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair) -> None:
     names = ("innodb_encrypt_log", "encrypt_tmp_files", "aria_encrypt_tables", "innodb_encrypt_temporary_tables")
     with both.up("encrypted", **dict.fromkeys(names, "OFF")) as look:
-        passed, said = both.mechanism.status(look)
+        passed, detail = both.mechanism.status(look)
         assert not passed
-        assert set(said.split("; ")) == {f"{name} is off" for name in names}
+        assert set(detail.split("; ")) == {f"{name} is off" for name in names}
 
 
 def test_an_unfinished_conversion_is_not_proven(both: Pair) -> None:
@@ -130,9 +130,9 @@ def test_an_unfinished_conversion_is_not_proven(both: Pair) -> None:
             look.query("CREATE TABLE large (i int PRIMARY KEY, b varchar(4000))")
             look.query(f"INSERT INTO large {ROWS}10000")
         with both.started("encrypted", directory, **waiting) as look:
-            passed, said = both.mechanism.status(look)
+            passed, detail = both.mechanism.status(look)
             assert not passed
-            assert "not encrypted" in said
+            assert "not encrypted" in detail
             assert unsettled(look.query(mariadb_tde.SPACES))
             look.query("SET GLOBAL innodb_encryption_threads = 4")
             both.mechanism.settled(look)
@@ -145,9 +145,7 @@ def test_waiting_for_a_conversion_that_never_ends_is_an_error(both: Pair, monkey
         idle = {"innodb_encrypt_log": "OFF", "innodb_encryption_threads": "0"}
         with (
             both.started("encrypted", directory, **idle) as look,
-            pytest.raises(
-                RunError, match="still encrypting its tablespaces after 1 seconds: the tablespace innodb_system"
-            ),
+            pytest.raises(RunError, match=r"still encrypting .* 1 seconds: .*innodb_system"),
         ):
             both.mechanism.settled(look)
 
@@ -199,9 +197,9 @@ def test_an_installation_without_the_plugin_is_named(both: Pair, tmp_path: Path)
 
 
 def test_temporary_data_is_readable_in_the_plain_arm(both: Pair, plain: ArmAtRest, encrypted: ArmAtRest) -> None:
-    found = spilt(both, plain)
-    assert set(found) == {"sort", "internal temporary table", "temporary table"}
-    assert all(found.values()), found
+    spilled = spilt(both, plain)
+    assert set(spilled) == {"sort", "internal temporary table", "temporary table"}
+    assert all(spilled.values()), spilled
     closed = spilt(both, encrypted)
     assert closed["sort"] == {}
     assert closed["temporary table"] == {}
@@ -216,7 +214,7 @@ def test_a_table_of_myisam_is_never_encrypted(both: Pair) -> None:
         look.query(f"INSERT INTO old VALUES ('{word}')")
         look.query("FLUSH TABLES")
         assert both.seen(look, word) == {"data/ciphercost/old.MYD": 1}
-    assert [each.code for each in both.mechanism.findings(both.rest)] == ["engine-never-encrypted"]
+    assert [finding.code for finding in both.mechanism.findings(both.rest)] == ["engine-never-encrypted"]
 
 
 # ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +229,7 @@ def test_the_pool_is_sized_and_direct_io_is_reported(both: Pair, direct: bool, m
     with both.up("encrypted", **wanted) as look:
         assert look.query("SELECT @@innodb_flush_method") == [[method]]
         assert look.query("SELECT @@innodb_buffer_pool_size") == [[str(SMALLEST_POOL)]]
-        flags = {Path(name).name: each for name, each in opened(look.server.pid).items()}
+        flags = {Path(name).name: file_flags for name, file_flags in opened(look.server.pid).items()}
         assert bool(flags["canaries.ibd"] & os.O_DIRECT) == direct
 
 
@@ -243,3 +241,15 @@ def test_a_tablespace_in_the_middle_of_its_conversion_is_named() -> None:
     """A row as MariaDB gives it then: the page that it has reached, and that a thread works on it."""
     rows: list[list[str | None]] = [["innodb_system", "1", "1", None, "0"], ["ciphercost/large", "1", "1", "3844", "1"]]
     assert unsettled(rows) == ["the tablespace ciphercost/large is still being encrypted"]
+
+
+def test_pages_that_describe_extents_need_no_key_version(tmp_path: Path) -> None:
+    """A table above 256 MB has one at each multiple of the page's size, which the server does not encrypt."""
+    size = 16384
+    with_version, without = b"\1" * 38, bytes(4) + b"\1" * 34
+    with (tmp_path / "items.ibd").open("wb") as file:
+        for number, head in ((0, without), (1, with_version), (2, without), (size, without), (size + 1, with_version)):
+            file.seek(number * size)
+            file.write(head)
+        file.truncate((size + 2) * size)
+    assert versioned(tmp_path / "items.ibd", size) == (2, 1)

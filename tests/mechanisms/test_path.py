@@ -47,14 +47,14 @@ class Disk:
 def disk(require_possible: RequirePossible) -> Iterator[Disk]:
     require_possible(image.check_rights)
     run_id = run_directory.new_id()
-    with Supervisor(run_id) as made:
-        users = Disk(made, supervisor.scratch(run_id, made))
+    with Supervisor(run_id) as run_supervisor:
+        users = Disk(run_supervisor, supervisor.scratch(run_id, run_supervisor))
         with users.stack:
             yield users
             assert list(users.plain.iterdir()) == list(users.encrypted.iterdir()) == [], (
                 "what was created there must be gone"
             )
-    assert made.problems == []
+    assert run_supervisor.problems == []
     check_nothing_is_left(run_id)
 
 
@@ -83,12 +83,12 @@ def test_blocks_are_searched_if_no_file_is_behind_the_device(disk: Disk, monkeyp
 def test_each_arm_says_what_it_lies_on(disk: Disk) -> None:
     with (
         resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
-        Agent() as made,
+        Agent() as agent,
     ):
         for arm in ARMS:
             with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
                 write(volume, rest)
-                seen = look(arm, volume, rest, made)
+                seen = look(arm, volume, rest, agent)
                 passed, words = mechanism.status(seen)
                 assert passed, words
                 assert "loop device of" in words
@@ -114,7 +114,7 @@ def test_where_nothing_below_can_be_searched_nothing_is_proven(disk: Disk, tmp_p
                 mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE),
             ):
                 pass
-            assert [each.code for each in mechanism.findings(rest)] == ["directories-differ"]
+            assert [finding.code for finding in mechanism.findings(rest)] == ["directories-differ"]
         assert list(directory.iterdir()) == []
     finally:
         directory.rmdir()

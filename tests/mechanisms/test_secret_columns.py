@@ -38,7 +38,7 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
     known = application.SECRETS
     wanted = [(), known[:1], known, ("state", "cnes"), (), known]
     run_id = run_directory.new_id()
-    found = []
+    encrypted = []
     with supervisor.Supervisor(run_id) as run_supervisor, contextlib.ExitStack() as benches:
         scratch = supervisor.scratch(run_id, run_supervisor)
         shared = ExperimentResources(scratch / "secrets" / "group-0")
@@ -49,8 +49,8 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
                 server_pairs.bench(resolve(cell), run_supervisor, scratch, tmp_path, number, shared)
             )
             with shared.session():
-                found.append(encrypted_columns(bench))
-    assert [set(each) for each in found] == [set(each) for each in wanted]
+                encrypted.append(encrypted_columns(bench))
+    assert [set(names) for names in encrypted] == [set(names) for names in wanted]
 
 
 def encrypted_columns(bench: PreparedCell) -> list[str]:

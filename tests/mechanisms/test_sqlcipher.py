@@ -22,7 +22,17 @@ from ciphercost.host import supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
-from ciphercost.mechanisms.sqlcipher import HMAC, ITERATIONS, KEY_FILE, MECHANISM, Tails, judge, tails, tails_in_wal
+from ciphercost.mechanisms.sqlcipher import (
+    HMAC,
+    ITERATIONS,
+    KEY_FILE,
+    LOCK_BYTE,
+    MECHANISM,
+    Tails,
+    judge,
+    tails,
+    tails_in_wal,
+)
 from ciphercost.model import run_directory
 from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError, UsageError
@@ -75,12 +85,12 @@ def wal_of(look: ArmAtRest) -> Path:
 @pytest.mark.parametrize(
     "factors",
     [
-        *({"hmac": each} for each in (*HMAC, "off")),
+        *({"hmac": setting} for setting in (*HMAC, "off")),
         {"page_size": "1024"},
         {"page_size": "65536"},
         QUICK,
     ],
-    ids=lambda each: " ".join(each.values()),
+    ids=lambda factors: " ".join(factors.values()),
 )
 def test_every_witness_speaks_for_its_own_arm_and_against_the_other_and_the_pages_are_as_many(
     factors: dict[str, str],
@@ -125,29 +135,29 @@ def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it() -> None:
 
 def test_both_arms_have_the_same_settings() -> None:
     with arms() as looks:
-        found = {
+        settings = {
             arm: dict(msgspec.convert(look.query(ENGINE.variables), list[tuple[str, str]]))
             for arm, look in looks.items()
         }
-        assert found["plain"] == found["encrypted"]
-        assert found["plain"]["temp_store"] == "2"
-        assert found["plain"]["journal_mode"] == "wal"
+        assert settings["plain"] == settings["encrypted"]
+        assert settings["plain"]["temp_store"] == "2"
+        assert settings["plain"]["journal_mode"] == "wal"
         for look in looks.values():
             assert look.query(ENGINE.home) == [[str(path_of(look))]]
 
 
 def test_the_library_reports_what_encrypted() -> None:
     with arms(**QUICK, hmac="sha1") as looks:
-        said = MECHANISM.implementation(looks["encrypted"])
-        assert said["implementation"].startswith("OpenSSL 3")
-        assert said["sqlcipher"].startswith("4.")
-        assert said["hmac"] == "HMAC_SHA1"
-        assert "1000 rounds" in said["key_from"]
-        assert said["opening"].endswith(" ms")
+        facts = MECHANISM.implementation(looks["encrypted"])
+        assert facts["implementation"].startswith("OpenSSL 3")
+        assert facts["sqlcipher"].startswith("4.")
+        assert facts["hmac"] == "HMAC_SHA1"
+        assert "1000 rounds" in facts["key_from"]
+        assert facts["opening"].endswith(" ms")
         assert MECHANISM.implementation(looks["plain"]) == {}
     with arms(hmac="off") as looks:
-        said = MECHANISM.implementation(looks["encrypted"])
-        assert (said["hmac"], said["key_from"]) == ("off", "raw")
+        facts = MECHANISM.implementation(looks["encrypted"])
+        assert (facts["hmac"], facts["key_from"]) == ("off", "raw")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +177,9 @@ def test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness
         look = looks["encrypted"]
         assert MECHANISM.status(look)[0]
         other = msgspec.structs.replace(look.rest, factors=MECHANISM.check(asked))
-        passed, said = MECHANISM.status(msgspec.structs.replace(look, rest=other))
+        passed, detail = MECHANISM.status(msgspec.structs.replace(look, rest=other))
         assert not passed
-        assert said.endswith(words)
+        assert detail.endswith(words)
 
 
 # ── witnesses that must fail ──────────────────────────────────────────────────────────────────────────────────────────
@@ -279,13 +289,13 @@ def test_temporary_data_stays_in_memory_and_is_unencrypted_in_files() -> None:
                 *first, last = spill.statements
                 for statement in first:
                     look.agent.query("spill", statement)
-                found = _seen_while(look, last, word.encode())
+                files = _seen_while(look, last, word.encode())
                 if "files" in spill.name:  # they exist for less than a second
                     for _ in range(4):
-                        found = found or _seen_while(look, last, word.encode())
+                        files = files or _seen_while(look, last, word.encode())
                 look.agent.disconnect("spill")
-                assert bool(found) == ("files" in spill.name), (look.arm, spill.name)
-                for name in found:
+                assert bool(files) == ("files" in spill.name), (look.arm, spill.name)
+                for name in files:
                     assert Path(name).match(ENGINE.temporary[0])
                     assert "temp_store=2" in MECHANISM.advice(name)
 
@@ -293,7 +303,7 @@ def test_temporary_data_stays_in_memory_and_is_unencrypted_in_files() -> None:
 def _seen_while(look: ArmAtRest, statement: str, word: bytes) -> Counter[str]:
     """Count files that only the agent holds open and that contain the word, until the statement ends and once more
     after it."""
-    found: Counter[str] = Counter()
+    hits: Counter[str] = Counter()
     with ThreadPoolExecutor(1) as other:
         running = other.submit(look.agent.query, "spill", statement)
         last = False
@@ -302,12 +312,12 @@ def _seen_while(look: ArmAtRest, statement: str, word: bytes) -> Counter[str]:
             for link in Path(f"/proc/{look.agent.pid}/fd").iterdir():
                 try:
                     name = str(link.readlink())
-                    found[name] += link.read_bytes().count(word) if name.endswith(" (deleted)") else 0
+                    hits[name] += link.read_bytes().count(word) if name.endswith(" (deleted)") else 0
                 except OSError:
                     continue
             time.sleep(0.05)
         running.result()
-    return +found
+    return +hits
 
 
 def test_connect_measures_the_cpu_time_that_each_opening_takes(tmp_path: Path) -> None:
@@ -318,5 +328,17 @@ def test_connect_measures_the_cpu_time_that_each_opening_takes(tmp_path: Path) -
     (cell,) = json.loads((tmp_path / "run.json").read_text())["cells"]
     assert all(cell["arms"][arm]["connects"] >= cell["arms"][arm]["operations"] > 0 for arm in ARMS)
     assert cell["overhead"]["client_cpu_per_op"]["low"] > 3
-    assert "factor-not-shown" not in {each["code"] for each in cell["warnings"]}
+    assert "factor-not-shown" not in {warning["code"] for warning in cell["warnings"]}
     assert "time to open" not in done.stdout
+
+
+@pytest.mark.parametrize("page", [16384, 65536])
+def test_the_page_that_sqlite_uses_for_locks_counts_as_neither(page: int, tmp_path: Path) -> None:
+    """In a file above 1 GiB it stays empty; everything else in this file is a hole too, up to the last page."""
+    file = tmp_path / "large.sqlite"
+    with file.open("wb") as opened:
+        opened.truncate(LOCK_BYTE + 2 * page)
+        opened.seek(LOCK_BYTE + 2 * page - 1)
+        opened.write(b"\1")
+    pages = LOCK_BYTE // page + 2
+    assert tails(file, page) == Tails(filled=1, empty=pages - 2)

@@ -37,36 +37,38 @@ def main(argv: Sequence[str]) -> int:
         "--kept", type=Path, default=KEPT, help="where the outcomes are written; those of other cases stay"
     )
     asked = parser.parse_args(argv)
-    words = [each.strip() for each in asked.attacks.split(";") if each.strip()]
+    words = [word.strip() for word in asked.attacks.split(";") if word.strip()]
     chosen = [
-        *(each for each in CONTROLS if each.client in asked.clients.split()),
+        *(case for case in CONTROLS if case.client in asked.clients.split()),
         *(
-            each
-            for each in CASES
-            if each.client in asked.clients.split() and (not words or any(word in each.attack.name for word in words))
+            case
+            for case in CASES
+            if case.client in asked.clients.split() and (not words or any(word in case.attack.name for word in words))
         ),
     ]
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="ciphercost-middle-", dir="/var/tmp") as place:
         Path(place).chmod(0o711)
         for name in asked.servers.split():
-            for each in _server(name, chosen, Path(place)):
-                outcomes.append(each)
-                print(f"{line(each)}\n{each.text if each.wrong else ''}".rstrip(), flush=True)
+            for outcome in _server(name, chosen, Path(place)):
+                outcomes.append(outcome)
+                print(f"{line(outcome)}\n{outcome.text if outcome.wrong else ''}".rstrip(), flush=True)
     keep(asked.kept, outcomes)
     print(f"\n{table(outcomes)}\n\nA man in the middle who goes on to the login:\n")
     differ = logins.main(asked.servers.split(), asked.clients.split())
-    return 0 if not any(each.wrong for each in outcomes) and not differ else 1
+    return 0 if not any(outcome.wrong for outcome in outcomes) and not differ else 1
 
 
 def keep(path: Path, outcomes: Sequence[Outcome]) -> None:
     """Write them to a file, in the place of earlier outcomes of the same cases; others stay as they are."""
     earlier = msgspec.json.decode(path.read_bytes(), type=list[Outcome]) if path.exists() else []
-    found = {(each.attack, each.server, each.client, each.command): each for each in (*earlier, *outcomes)}
-    known = [(each.attack.name, *each[1:]) for each in (*CONTROLS, *CASES)]
-    kept = [found[key] for key in known if key in found]
-    for each in kept:
-        each.text = each.text if each.wrong else ""
+    by_case = {
+        (outcome.attack, outcome.server, outcome.client, outcome.command): outcome for outcome in (*earlier, *outcomes)
+    }
+    known = [(case.attack.name, *case[1:]) for case in (*CONTROLS, *CASES)]
+    kept = [by_case[key] for key in known if key in by_case]
+    for outcome in kept:
+        outcome.text = outcome.text if outcome.wrong else ""
     path.write_text(json.dumps(msgspec.to_builtins(kept), indent=1, ensure_ascii=False) + "\n")
 
 
@@ -74,10 +76,10 @@ def _server(name: str, chosen: Sequence[Case], place: Path) -> Iterator[Outcome]
     """The cases of one server."""
     chains = Chains(place / "chains" / name)
     with server(name, place / name) as behind:
-        for number, each in enumerate(each for each in chosen if each.server == name):
+        for number, case in enumerate(case for case in chosen if case.server == name):
             directory = place / f"{name}-{number}"
             directory.mkdir()
-            yield attempt(each, behind, chains, directory)
+            yield attempt(case, behind, chains, directory)
 
 
 def line(outcome: Outcome) -> str:
@@ -89,20 +91,20 @@ def line(outcome: Outcome) -> str:
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """A row per attack, a column per server, client and command."""
-    columns = list(dict.fromkeys((each.server, each.client, each.command) for each in outcomes))
-    found = {(each.attack, each.server, each.client, each.command): each for each in outcomes}
+    columns = list(dict.fromkeys((outcome.server, outcome.client, outcome.command) for outcome in outcomes))
+    by_case = {(outcome.attack, outcome.server, outcome.client, outcome.command): outcome for outcome in outcomes}
     rows = [
         ("attack", *(server[:WIDTH] for server, _, _ in columns)),
         ("", *(client for _, client, _ in columns)),
         ("", *(command for _, _, command in columns)),
     ]
-    for name in ("none", *(each.name for each in ATTACKS)):
-        row = [found.get((name, *column)) for column in columns]
+    for name in ("none", *(attack.name for attack in ATTACKS)):
+        row = [by_case.get((name, *column)) for column in columns]
         if any(row):
             rows.append((name, *map(_cell, row)))
     lines = [f"{name:<26} {' '.join(f'{cell:>{WIDTH}}' for cell in cells)}".rstrip() for name, *cells in rows]
-    refused = [each for each in outcomes if each.attack != "none" and not each.wrong]
-    tried = [each for each in outcomes if each.attack != "none"]
+    refused = [outcome for outcome in outcomes if outcome.attack != "none" and not outcome.wrong]
+    tried = [outcome for outcome in outcomes if outcome.attack != "none"]
     lines.append(f"{len(refused)} of {len(tried)} refused")
     lines.append(
         "*: before it connects, since JDBC drivers take no revocation list, and calibrate, which never encrypts, no authority"

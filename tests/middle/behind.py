@@ -72,47 +72,47 @@ class Behind(NamedTuple):
 def server(name: str, directory: Path) -> Iterator[Behind]:
     """A running server; its logs are in the directory."""
     directory.mkdir(parents=True, exist_ok=True)
-    with {"nginx": _nginx, "valkey": _valkey}.get(name, partial(_database, name))(directory) as found:
-        yield found
+    with {"nginx": _nginx, "valkey": _valkey}.get(name, partial(_database, name))(directory) as behind:
+        yield behind
 
 
 @contextmanager
 def _database(name: str, directory: Path) -> Iterator[Behind]:
     record = archive.unpack(RUNS[name], directory)
-    with user_server(name, directory) as made:
+    with user_server(name, directory) as database:
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
-            url = made.url_for(str(made.fields.user), port)
-            own = ("--url", url, "--ca", str(ca))
+            url = database.url_for(str(database.fields.user), port)
+            options = ("--url", url, "--ca", str(ca))
             load = ("--for", "1s", "--rate", "1000/s", "--cpu", "1ms")
             return {
-                "predict": ("predict", str(record), *own, *load),
+                "predict": ("predict", str(record), *options, *load),
                 "prove": ("prove", url, "--ca", str(ca)),
-                "run": ("run", *(f"{name}:{each}" for each in cells), *own, *QUICK),
-                "clean": ("clean", "--engine", name, *own),
-                "calibrate": ("calibrate", name, *own, *QUICK),
+                "run": ("run", *(f"{name}:{mechanism}" for mechanism in cells), *options, *QUICK),
+                "clean": ("clean", "--engine", name, *options),
+                "calibrate": ("calibrate", name, *options, *QUICK),
             }[command]
 
         upgrade = Postgresql() if name == "postgresql" else Mysql()
-        yield Behind(name, upgrade, lambda encrypted: made.fields.port, argv, made.environment, made.ca)
+        yield Behind(name, upgrade, lambda encrypted: database.fields.port, argv, database.environment, database.ca)
 
 
 @contextmanager
 def _nginx(directory: Path) -> Iterator[Behind]:
     with (
-        site(engines.get("nginx").find(), directory, {"/index.html": 500}) as made,
-        made.started({"certificate": "ecdsa-p256"}) as running,
+        site(engines.get("nginx").find(), directory, {"/index.html": 500}) as pages,
+        pages.started({"certificate": "ecdsa-p256"}) as running,
     ):
         plain = running.connection().port
         encrypted = running.other_ports["tls"]["port"]
 
         def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
             urls = [f"{scheme}://localhost:{port}/index.html" for scheme in ("http", "https")]
-            own = ("--url", urls[0], "--url", urls[1], "--ca", str(ca))
+            options = ("--url", urls[0], "--url", urls[1], "--ca", str(ca))
             return {
                 "prove": ("prove", urls[1], "--ca", str(ca)),
-                "run": ("run", "url:tls", *own, *QUICK),
-                "calibrate": ("calibrate", "url", *own, *QUICK),
+                "run": ("run", "url:tls", *options, *QUICK),
+                "calibrate": ("calibrate", "url", *options, *QUICK),
             }[command]
 
         yield Behind(
@@ -121,7 +121,7 @@ def _nginx(directory: Path) -> Iterator[Behind]:
             lambda wanted: encrypted if wanted else plain,
             argv,
             {},
-            made.secrets / "tls-ecdsa-p256" / "ca.pem",
+            pages.secrets / "tls-ecdsa-p256" / "ca.pem",
         )
 
 
@@ -131,7 +131,7 @@ def _valkey(directory: Path) -> Iterator[Behind]:
     ports = directory / "port"
 
     def argv(command: str, port: int, ca: Path | None, cells: Sequence[str]) -> Sequence[str]:
-        own = (str(Path(__file__).with_name("own_server.py")), "valkey", str(port), str(ca or ""), str(ports))
-        return (*own, "prove", "valkey:tls") if command == "prove" else (*own, "run", "valkey:tls", *QUICK)
+        start = (str(Path(__file__).with_name("own_server.py")), "valkey", str(port), str(ca or ""), str(ports))
+        return (*start, "prove", "valkey:tls") if command == "prove" else (*start, "run", "valkey:tls", *QUICK)
 
     yield Behind("valkey", direct.RESP, lambda encrypted: int(ports.read_text()), argv, {})

@@ -116,14 +116,14 @@ def misdeeds(case: Case, middle: Middle, status: int, text: str) -> list[str]:
     attack, words = case.attack, " ".join(text.split())
     if attack == NONE:
         disturbed = "NO STEADY STATE" in text  # on a busy machine
-        found: dict[str, object] = {f"exit status {status}": status and not disturbed, "no client": not middle.lines}
+        wrongs: dict[str, object] = {f"exit status {status}": status and not disturbed, "no client": not middle.lines}
     else:
         # JDBC drivers take no revocation list, and a command that never encrypts takes no authority, so ciphercost refuses both before
         # anybody connects.
         never = case.command not in CONNECTING
         unable = never or (attack.chain == "revoked" and case.client == "jdbc")
         says = f"would verify no certificate|{attack.says}" if never else attack.says
-        found = {
+        wrongs = {
             f"exit status {status}": status != (2 if unable or case.command == "predict" else 1),
             "a number or a proof": NUMBER.search(words),
             f"no reason that matches '{says}'": not re.search(says, words),
@@ -131,13 +131,13 @@ def misdeeds(case: Case, middle: Middle, status: int, text: str) -> list[str]:
             f"sent encrypted to the middle: {bytes(middle.learned)!r}": middle.learned,
             "the attack did not take place": not middle.struck and not unable,
         }
-    found["a traceback"] = "Traceback" in text
-    return [what for what, happened in found.items() if happened]
+    wrongs["a traceback"] = "Traceback" in text
+    return [what for what, happened in wrongs.items() if happened]
 
 
 def reason(text: str, client: str) -> str:
     """Why it failed, from all that it printed. Pure."""
     words = PATH.sub("", " ".join(text.split()))
     # A driver's own message begins with generalities; ciphercost explains it behind.
-    found = (EXPLAINED.search(words) if client == "jdbc" else None) or REASON.search(words)
-    return found["reason"] if found else words
+    match = (EXPLAINED.search(words) if client == "jdbc" else None) or REASON.search(words)
+    return match["reason"] if match else words

@@ -57,18 +57,18 @@ class Chains:
 
     def present(self, kind: str) -> Presented:
         """`kind`: a name in `KINDS`."""
-        made, *above = self._leaf(kind)
+        leaf, *above = self._leaf(kind)
         place = self._directory / kind.replace(" ", "-")
         place.mkdir(exist_ok=True)
-        found = Presented(place / "chain.pem", place / "key.pem", place / "ca.pem")
-        found.chain.write_bytes(b"".join(each.pem for each in (made, *above)))
-        found.key.write_bytes(
-            made.key.private_bytes(
+        presented = Presented(place / "chain.pem", place / "key.pem", place / "ca.pem")
+        presented.chain.write_bytes(b"".join(issued.pem for issued in (leaf, *above)))
+        presented.key.write_bytes(
+            leaf.key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
         )
-        found.ca.write_bytes(self.authority.pem + (self._list(made) if kind == "revoked" else b""))
-        return found
+        presented.ca.write_bytes(self.authority.pem + (self._list(leaf) if kind == "revoked" else b""))
+        return presented
 
     def _leaf(self, kind: str) -> Sequence[Made]:
         """The server's certificate, and those above it that the server sends."""
@@ -81,7 +81,7 @@ class Chains:
     def _list(self, revoked: Made) -> bytes:
         """A revocation list of the authority."""
         entry = x509.RevokedCertificateBuilder().serial_number(revoked.certificate.serial_number)
-        made = (
+        revocations = (
             x509.CertificateRevocationListBuilder()
             .issuer_name(self.authority.certificate.subject)
             .last_update(now() - DAY)
@@ -89,7 +89,7 @@ class Chains:
             .add_revoked_certificate(entry.revocation_date(now() - DAY).build())
             .sign(self.authority.key, hashes.SHA256())
         )
-        return made.public_bytes(serialization.Encoding.PEM)
+        return revocations.public_bytes(serialization.Encoding.PEM)
 
 
 def now() -> datetime.datetime:
@@ -119,7 +119,7 @@ def issue(
         .not_valid_before(now() + days[0] * DAY)
         .not_valid_after(now() + days[1] * DAY)
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        .add_extension(x509.KeyUsage(**{each: each in usage for each in USAGES}), critical=True)
+        .add_extension(x509.KeyUsage(**{kind: kind in usage for kind in USAGES}), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key()), critical=False)
     )
@@ -127,7 +127,7 @@ def issue(
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
     if not is_ca:
         address = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))] if "localhost" in names else []
-        alternatives = [*(x509.DNSName(each) for each in names), *address]
+        alternatives = [*(x509.DNSName(host) for host in names), *address]
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
     return Made(builder.sign(above.key, hashes.SHA256()), key)
 

@@ -66,7 +66,7 @@ class Login(NamedTuple):
     def factors(self) -> dict[str, str]:
         """What the Rust agent is asked beside `tls`."""
         more = "" if self.jdbc else self.asks.partition("&")[2]
-        return dict(each.split("=") for each in more.split("&") if each)
+        return dict(part.split("=") for part in more.split("&") if part)
 
     @property
     def jdbc(self) -> bool:
@@ -149,8 +149,8 @@ class Running:
 
     def _mariadb(self) -> Connection:
         """One with the certificate that it makes itself."""
-        made = self._stack.enter_context(server_copies(engines.get("mariadb").find("11.8"), self._place))
-        fields = self._stack.enter_context(made.started({"ssl": "1"})).connection()
+        copies = self._stack.enter_context(server_copies(engines.get("mariadb").find("11.8"), self._place))
+        fields = self._stack.enter_context(copies.started({"ssl": "1"})).connection()
         agent = self._agent(jdbc=False)
         agent.connect("own", fields)
         agent.query("own", "INSTALL SONAME 'auth_ed25519'")
@@ -190,10 +190,10 @@ class Running:
             )  # fmt: skip
         else:
             tls = msgspec.convert(login.asks.partition("&")[0], TlsMode)
-            own = self.fields(login.server) | {"user": user, "port": port, "tls": tls}
+            fields = self.fields(login.server) | {"user": user, "port": port, "tls": tls}
             if binding := login.factors.get("channel-binding"):
-                own |= {"channel_binding": msgspec.convert(binding, ChannelBinding)}
-            connection = own | {"password": Secret(password) if password else None}
+                fields |= {"channel_binding": msgspec.convert(binding, ChannelBinding)}
+            connection = fields | {"password": Secret(password) if password else None}
         agent.connect(arm, connection)
         agent.query(arm, "SELECT 1")
 
@@ -209,7 +209,7 @@ class Running:
         # A client that prefers TLS tries again without it.
         return next((did for did in impostor.met if did != "ended"), "ended")
 
-    def said(self, login: Login) -> tuple[bool, str]:
+    def examined(self, login: Login) -> tuple[bool, str]:
         """What `prove` says of the client's connection to the server itself."""
         fields = self.fields(login.server)
         user, password = self.account(login)
@@ -255,7 +255,7 @@ def main(servers: Collection[str], clients: Collection[str]) -> int:
             if login.server not in servers or login.client.partition(":")[0] not in clients:
                 continue
             did = tuple(running.met(login, way) for way in ways(login))
-            proven, text = running.said(login)
+            proven, text = running.examined(login)
             as_expected = did == login.did and proven == login.proven and login.says in " ".join(text.split())
             wrong += not as_expected
             print(f"{'' if as_expected else '! '}{login}")

@@ -76,8 +76,8 @@ class Middle(Listener):
     @property
     def in_clear(self) -> list[bytes]:
         """For each client that sent something unencrypted, other than a request for TLS: this, to the end."""
-        found = (bytes(line.heard) for line in self.lines)
-        return [rest for heard in found if (rest := not_tls(heard[self._upgrade.greeting(heard) :]))]
+        everything = (bytes(line.heard) for line in self.lines)
+        return [rest for heard in everything if (rest := not_tls(heard[self._upgrade.greeting(heard) :]))]
 
     def serve(self, connection: socket.socket) -> None:
         connection.settimeout(SECONDS)
@@ -141,8 +141,8 @@ def _pass_on(
         ready, _, _ = select.select([line.client, server], [], [], SECONDS)
         if not ready:
             return
-        for each in ready:
-            if each is server:
+        for side in ready:
+            if side is server:
                 data = server.recv(1 << 16)
                 if not data:
                     return

@@ -24,19 +24,19 @@ class Tls:
     def feed(self, data: bytes) -> bytes:
         """Take what has arrived, and return what it contains. Raises ssl.SSLError, an OSError, at the end."""
         self._incoming.write(data)
-        found = b""
+        content = b""
         try:
             if not self.ready:
                 self._object.do_handshake()
                 self.ready = True
                 self.say(b"")
             while part := self._object.read(1 << 16):
-                found += part
+                content += part
         except ssl.SSLWantReadError:
             pass
         finally:
             self._flush()
-        return found
+        return content
 
     def say(self, plain: bytes) -> None:
         """Send this, or keep it until the handshake is complete."""

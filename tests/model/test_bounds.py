@@ -19,7 +19,7 @@ from ciphercost.importers.csv_columns import columns
 from ciphercost.load import headers, requests, text_file
 from ciphercost.load.connection_string import option_files, pg_service
 from ciphercost.load.jdbc import drivers
-from ciphercost.load.script import Statement
+from ciphercost.load.script_parts import Statement
 from ciphercost.model import bounds, checked
 from ciphercost.model.errors import UsageError
 from ciphercost.plan import toml
@@ -65,7 +65,7 @@ def test_a_pipe_without_a_writer_does_not_wait_for_ever(
     monkeypatch.setattr(bounds, "SILENCE_SECONDS", 0.1)
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(UsageError, match=f"{path}.*: nothing came from this pipe or device for 0.1 s"):
+    with pytest.raises(UsageError, match=rf"{path}.*: nothing came .* 0\.1 s"):
         READERS[name][0](path)
 
 
@@ -81,7 +81,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     assert bounds.read(Path("/dev/null"), bounds.STATEMENTS) == b""
     with pytest.raises(UsageError, match="is a directory; name a file"):
         bounds.read(tmp_path, bounds.SPEC)
-    with pytest.raises(UsageError, match="can't be read: No such file or directory; it does not exist"):
+    with pytest.raises(UsageError, match="can't be read: No such file"):
         bounds.readable(tmp_path / "missing", bounds.SPEC)
 
 
@@ -89,7 +89,7 @@ def test_a_body_and_a_line_of_a_record_have_bounds(tmp_path: Path, monkeypatch: 
     body = tmp_path / "body"
     body.write_bytes(bytes(bounds.BODY.most + 1))
     statement = Statement("POST /x", ())
-    with pytest.raises(UsageError, match="line 2: the body in body: has 8,388,609 bytes"):
+    with pytest.raises(UsageError, match=r"line 2: .* body: has 8,388,609 bytes"):
         requests._with_body(statement, "< body", tmp_path, "line 2")
     with (tmp_path / "slices.jsonl").open("wb") as file:
         file.write(b"\n")
@@ -100,8 +100,8 @@ def test_a_body_and_a_line_of_a_record_have_bounds(tmp_path: Path, monkeypatch: 
 
 def test_a_jar_can_not_unpack_into_all_memory(tmp_path: Path) -> None:
     path = tmp_path / "driver.jar"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr(drivers.SERVICE, bytes(8 << 20))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
+        jar.writestr(drivers.SERVICE, bytes(8 << 20))
     with pytest.raises(UsageError, match=r"java.sql.Driver: has more than 1,048,576 bytes"):
         drivers.of_file(path)
 
@@ -115,21 +115,19 @@ def test_a_table_has_a_limit_of_rows_and_of_memory(tmp_path: Path) -> None:
         file.write("mode,tps\n")
         for _ in range(100):
             file.write("plain,123.6\n" * 80_000)  # 8 million
-    said = limited.run(
+    output = limited.run(
         "read_file.read(Path(sys.argv[1]), columns('throughput=tps,arm=mode'))",
         path,
         imports="from ciphercost.importers import read_file\nfrom ciphercost.importers.csv_columns import columns",
     )
-    assert f"line {bounds.TABLE_ROWS + 2}: more than {bounds.TABLE_ROWS:,} lines; import its summary" in said
+    assert f"line {bounds.TABLE_ROWS + 2}: more than {bounds.TABLE_ROWS:,} lines; import its summary" in output
 
 
 def test_a_file_to_import_has_a_limit_of_bytes(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"mode,tps\n" + b"plain,1\n" * 40_000)
     os.truncate(path, bounds.IMPORTED.most + 1)
-    with pytest.raises(
-        UsageError, match="has 134,217,729 bytes, and a table or another tool's output for `import` may have"
-    ):
+    with pytest.raises(UsageError, match=r"has 134,217,729 bytes, .*`import`"):
         read_file.read(path, columns("throughput=tps"))
 
 
@@ -137,7 +135,7 @@ def test_json_to_import_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(bounds, "IMPORTED_JSON", bounds.Bound("JSON", 1 << 20, "import less"))
     path = tmp_path / "hyperfine.json"
     path.write_text('{"results": [{"command": "x", "times": [' + "1.0, " * 400_000)
-    with pytest.raises(UsageError, match=r"too long for an export of hyperfine|more than 1 MiB of JSON; import less"):
+    with pytest.raises(UsageError, match=r"too long .*hyperfine|1 MiB of JSON"):
         read_file.read(path, [])
 
 
@@ -157,7 +155,7 @@ def test_limits_states_every_bound() -> None:
 
 
 def test_every_bound_is_listed() -> None:
-    defined = [each for each in vars(bounds).values() if isinstance(each, bounds.Bound)]
+    defined = [bound for bound in vars(bounds).values() if isinstance(bound, bounds.Bound)]
     assert sorted(defined, key=repr) == sorted(bounds.ALL, key=repr)
 
 
@@ -166,5 +164,5 @@ def test_what_a_user_names_is_read_by_one_module() -> None:
     root = Path(ciphercost.__file__).parent
     whole = re.compile(r"\.read_(?:bytes|text)\(")
     for folder in ("plan", "commands", "importers", "load/connection_string", "trend"):
-        found = [path for path in (root / folder).rglob("*.py") if whole.search(path.read_text())]
-        assert [path.name for path in found if path.name != "_names.py"] == []
+        readers = [path for path in (root / folder).rglob("*.py") if whole.search(path.read_text())]
+        assert [path.name for path in readers if path.name != "_names.py"] == []

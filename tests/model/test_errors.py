@@ -28,12 +28,12 @@ def test_every_code_of_the_protocol_is_known() -> None:
     written = set(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE))
     assert written
     assert written <= set(AGENT_CODES)
-    made = {
-        found
+    raised = {
+        code
         for path in (ROOT / "agents/rust/src").rglob("*.rs")
-        for found in re.findall(r'Failure::new\("([a-z-]+)"', path.read_text())
+        for code in re.findall(r'Failure::new\("([a-z-]+)"', path.read_text())
     }
-    assert made <= set(AGENT_CODES)
+    assert raised <= set(AGENT_CODES)
 
 
 def test_no_source_writes_a_code_or_an_agents_field_into_a_text() -> None:
@@ -49,7 +49,7 @@ def test_no_source_writes_a_code_or_an_agents_field_into_a_text() -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        *((each, "") for each in AGENT_CODES),
+        *((code, "") for code in AGENT_CODES),
         ("status-301-https", ""),
         ("42501", " (SQLSTATE 42501)"),
         ("28P01", " (SQLSTATE 28P01)"),
@@ -77,8 +77,8 @@ def test_a_reason_of_an_older_version_is_read_without_codes() -> None:
     old = "client witness, plain arm: not that way [status-301-https]; server witness, plain arm: gone [connect]. Try again"
     text, _ = without_codes(old)
     assert text == "client witness, plain arm: not that way; server witness, plain arm: gone. Try again"
-    made = Cell("mysql", "9", "transit", "tls", "w", 1, "unproven", "full", reason=old)
-    assert made.reason == text
+    cell = Cell("mysql", "9", "transit", "tls", "w", 1, "unproven", "full", reason=old)
+    assert cell.reason == text
 
 
 def test_other_brackets_stay() -> None:

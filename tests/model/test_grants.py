@@ -73,9 +73,9 @@ def grant(server: UserServer, role: str, without: str = "") -> None:
 
 
 def test_the_login_alone_is_enough_to_prove(tmp_path: Path, server: UserServer, role: str) -> None:
-    status, said = asked(server, role, tmp_path, "prove", url_for(server, role))
-    assert status == 0, said
-    assert "ENCRYPTED, proven by every witness" in said
+    status, printed = asked(server, role, tmp_path, "prove", url_for(server, role))
+    assert status == 0, printed
+    assert "ENCRYPTED, proven by every witness" in printed
 
 
 @pytest.mark.parametrize("workload", ["tpcb", "mixed-crud"])
@@ -90,8 +90,8 @@ def test_exactly_what_is_documented_is_enough_to_run(
     else:
         argv = (*argv, "--workload", workload)
     before = server.schemas()
-    status, said = asked(server, role, tmp_path, *argv)
-    assert status == 0, said
+    status, printed = asked(server, role, tmp_path, *argv)
+    assert status == 0, printed
     assert server.schemas() == before, "everything is dropped again"
 
 
@@ -99,8 +99,8 @@ def test_in_columns_the_same_rights_are_enough(tmp_path: Path, server: UserServe
     grant(server, role)
     cell = f"{server.engine.name}:client-aes-gcm-256"
     argv = ("run", cell, "--url", url_for(server, role), *LOAD, "--workload", "hospital-client")
-    status, said = asked(server, role, tmp_path, *argv, verified=False)
-    assert status == 0, said
+    status, printed = asked(server, role, tmp_path, *argv, verified=False)
+    assert status == 0, printed
 
 
 def test_with_one_right_fewer_the_error_names_it(tmp_path: Path, server: UserServer, role: str) -> None:
@@ -119,9 +119,9 @@ def test_with_one_right_fewer_the_error_names_it(tmp_path: Path, server: UserSer
             "-o",
             f"run-{right}",
         )
-        status, said = asked(server, role, tmp_path, *argv)
-        assert status == 1, said
-        assert named in said
+        status, printed = asked(server, role, tmp_path, *argv)
+        assert status == 1, printed
+        assert named in printed
         if server.engine.name != "postgresql":
             for left in [name for name in server.schemas() if name.startswith("ciphercost_2")]:
                 server.drop(left)  # a user who may not read the mark drops nothing
@@ -145,7 +145,7 @@ def test_names_are_quoted() -> None:
 
 def test_every_engine_that_takes_a_url_has_its_grants() -> None:
     every = map(engines.get, engines.names())
-    taking = {each.name for each in every if isinstance(each, TakesUrl) and not each.foreign}
+    taking = {engine.name for engine in every if isinstance(engine, TakesUrl) and not engine.foreign}
     differ = sorted(set(grants.GRANTS) ^ taking)
     assert not differ, f"{differ}: GRANTS in model/grants.py needs one entry per engine that takes --url"
     assert set(ENGINES) < set(grants.GRANTS)

@@ -29,11 +29,11 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = tmp_path / "cache"
     place = cache / "postgresql" / "17"
     place.mkdir(parents=True)
-    for each in (cache, place.parent, place):
-        each.chmod(0o755)
+    for folder in (cache, place.parent, place):
+        folder.chmod(0o755)
     (place / RECEIPT).write_bytes(msgspec.json.encode(Receipt("postgresql", "17.5", "maven", "bin")))
     monkeypatch.setenv("CIPHERCOST_CACHE", str(cache))
-    assert [each.version for each in package_cache.installed("postgresql")] == ["17.5"]
+    assert [package.version for package in package_cache.installed("postgresql")] == ["17.5"]
     return place
 
 
@@ -60,17 +60,17 @@ def test_a_server_that_somebody_else_could_have_put_there_is_not_run(fetched: Pa
 def test_a_cache_behind_a_link_of_ours_is_used(fetched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(fetched.parents[1])
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "link"))
-    assert [each.version for each in package_cache.installed("postgresql")] == ["17.5"]
+    assert [package.version for package in package_cache.installed("postgresql")] == ["17.5"]
 
 
 @pytest.mark.usefixtures("root")
 def test_a_user_may_use_the_cache_of_root(fetched: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for each in (tmp_path, *tmp_path.parents):
-        if each.stat().st_mode & 0o005 != 0o005:
-            each.chmod(each.stat().st_mode | 0o055)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_mode & 0o005 != 0o005:
+            folder.chmod(folder.stat().st_mode | 0o055)
     os.seteuid(STRANGER)
     try:
-        assert [each.version for each in package_cache.installed("postgresql")] == ["17.5"]
+        assert [package.version for package in package_cache.installed("postgresql")] == ["17.5"]
     finally:
         os.seteuid(0)
 

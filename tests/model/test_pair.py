@@ -25,9 +25,9 @@ VALUES = some.recursive(
 @given(some.dictionaries(some.sampled_from(["arms", "failures", "proofs"]), VALUES))
 def test_what_is_written_is_read_back(fields: dict[str, Any]) -> None:
     known = {"cells": [{**fields, "pair": msgspec.to_builtins(VERSIONS)}, fields], "id": "plain"}
-    made = pair.outward(known)
-    assert pair.inward(made) == known
-    assert made["cells"][1] == fields, "a cell with a plain arm stays as it is"
+    written = pair.outward(known)
+    assert pair.inward(written) == known
+    assert written["cells"][1] == fields, "a cell with a plain arm stays as it is"
 
 
 def test_no_key_of_a_pair_says_plain() -> None:
@@ -37,10 +37,10 @@ def test_no_key_of_a_pair_says_plain() -> None:
         "proofs": [{"arm": "plain", "detail": "plain words stay"}],
         "pair": msgspec.to_builtins(VERSIONS),
     }
-    (made,) = pair.outward({"cells": [cell]})["cells"]
-    assert made["arms"] == {"reference": {"throughput": 1.0}, "compared": {}}
-    assert made["failures"] == {"reference": 1, "reference_slices": 2, "compared_slices": 3}
-    assert made["proofs"] == [{"arm": "reference", "detail": "plain words stay"}]
+    (written,) = pair.outward({"cells": [cell]})["cells"]
+    assert written["arms"] == {"reference": {"throughput": 1.0}, "compared": {}}
+    assert written["failures"] == {"reference": 1, "reference_slices": 2, "compared_slices": 3}
+    assert written["proofs"] == [{"arm": "reference", "detail": "plain words stay"}]
 
 
 @given(VALUES)
@@ -51,5 +51,5 @@ def test_what_is_no_result_is_left_to_its_reader(value: Any) -> None:
 def test_texts_call_the_arms_by_name() -> None:
     counted = VERSIONS.worded("2 encrypted, 0 plain; 51 plain and 49 encrypted requests; plain 117 to 163 a second")
     assert counted == "2 TLS 1.3, 0 TLS 1.2; 51 TLS 1.2 and 49 TLS 1.3 requests; TLS 1.2 117 to 163 a second"
-    said = VERSIONS.worded("2 of 3 plain slices and the encrypted arm's core; an unencrypted arm; plain words")
-    assert said == "2 of 3 TLS 1.2 slices and the TLS 1.3 arm's core; an unencrypted arm; plain words"
+    worded = VERSIONS.worded("2 of 3 plain slices and the encrypted arm's core; an unencrypted arm; plain words")
+    assert worded == "2 of 3 TLS 1.2 slices and the TLS 1.3 arm's core; an unencrypted arm; plain words"

@@ -17,8 +17,8 @@ from ciphercost.model.spec import CellSpec
 from ciphercost.plan.resolve import resolve
 resolve(CellSpec(sys.argv[1], sys.argv[2], workload=sys.argv[3]))
 for package in ("engines", "mechanisms", "hops"):
-    found = (each.split(".") for each in sys.modules if each.startswith(f"ciphercost.{package}."))
-    print(*sorted({each[2] for each in found if not each[2].startswith("_") and each[2] != "capabilities"}))
+    split = (name.split(".") for name in sys.modules if name.startswith(f"ciphercost.{package}."))
+    print(*sorted({parts[2] for parts in split if not parts[2].startswith("_") and parts[2] != "capabilities"}))
 """
 """Prints the files of three registries that resolving one cell imports."""
 

@@ -46,7 +46,7 @@ def test_a_last_line_cut_off_by_a_kill_is_skipped(tmp_path: Path) -> None:
         open_record.append(slice_record(2))
     path = directory / "slices.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
-    assert [each.block for each in run_directory.read_slices(directory)] == [1]
+    assert [slice_.block for slice_ in run_directory.read_slices(directory)] == [1]
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_a_damaged_plan_is_reported(tmp_path: Path, content: str) -> None:
 
 @pytest.mark.parametrize("cell", [-1, 1, 99])
 def test_a_slice_of_an_unknown_cell_is_reported(tmp_path: Path, cell: int) -> None:
-    with run_directory.Record(run_directory.directory_for("r", tmp_path / "run"), facts()) as made:
-        made.append(msgspec.structs.replace(slice_record(1), cell=cell))
+    with run_directory.Record(run_directory.directory_for("r", tmp_path / "run"), facts()) as open_record:
+        open_record.append(msgspec.structs.replace(slice_record(1), cell=cell))
     with pytest.raises(UsageError, match=f"a slice of cell {cell}" if cell > 0 else ">= 0 in `cell`"):
         conclude.result_of(tmp_path / "run")
 

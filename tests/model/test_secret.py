@@ -21,12 +21,12 @@ TEXT = "Sesame-4711-Xy"
 SHOWN: dict[str, Callable[[Secret], str]] = {
     "str": str,
     "repr": repr,
-    "format": lambda each: f"{each}",
-    "padded": lambda each: f"{each:>20}",
-    "percent": lambda each: "%s %r" % (each, each),  # noqa: UP031
-    "in a dict": lambda each: str({"password": each}),
-    "in a struct": lambda each: repr(msgspec.defstruct("S", [("password", Secret)])(each)),
-    "in an exception": lambda each: repr(ValueError("wrong", each)),
+    "format": lambda secret: f"{secret}",
+    "padded": lambda secret: f"{secret:>20}",
+    "percent": lambda secret: "%s %r" % (secret, secret),  # noqa: UP031
+    "in a dict": lambda secret: str({"password": secret}),
+    "in a struct": lambda secret: repr(msgspec.defstruct("S", [("password", Secret)])(secret)),
+    "in an exception": lambda secret: repr(ValueError("wrong", secret)),
 }
 
 
@@ -44,11 +44,11 @@ def test_a_traceback_and_a_log_do_not_show_it() -> None:
     try:
         raise RuntimeError(fields)
     except RuntimeError as error:
-        said = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+        trace = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
         logger.exception("failed with %s", fields)
-    assert "redacted" in said
+    assert "redacted" in trace
     # The constant's own name is a local of this test, so only what is in `fields` counts.
-    assert TEXT not in said.replace(repr(TEXT), "")
+    assert TEXT not in trace.replace(repr(TEXT), "")
     assert TEXT not in written.getvalue()
 
 
@@ -72,4 +72,4 @@ def test_the_encoder_refuses_anything_else() -> None:
 
 
 def test_a_field_without_a_secret_is_its_own_text() -> None:
-    assert [reveal(each) for each in (None, "", "word", 5)] == ["", "", "word", "5"]
+    assert [reveal(value) for value in (None, "", "word", 5)] == ["", "", "word", "5"]

@@ -27,7 +27,7 @@ def with_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_ray")
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("refused_spec", "words"),
     [
         (spec(agents=2), "--agents: only a cluster has machines to use; add --cluster auto"),
         (spec(min_agents=2), "--min-agents: only a cluster"),
@@ -48,15 +48,15 @@ def with_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=lambda value: value[:40].replace(" ", "-") if isinstance(value, str) else "",
 )
-def test_what_a_cluster_can_not_do_is_refused_with_what_to_do(made: Spec, words: str) -> None:
+def test_what_a_cluster_can_not_do_is_refused_with_what_to_do(refused_spec: Spec, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        specs.plan(made)
+        specs.plan(refused_spec)
     assert words in str(caught.value)
 
 
 @pytest.mark.usefixtures("with_ray", "require_java")
 def test_jdbc_is_refused() -> None:
-    with pytest.raises(UsageError, match="the JDBC client runs on this machine only"):
+    with pytest.raises(UsageError, match=r"driver .*this machine only"):
         specs.plan(spec(CellSpec("mysql", "tls", client="jdbc"), cluster="auto"))
 
 
@@ -72,7 +72,8 @@ def test_without_ray_the_command_says_how_to_install_it(monkeypatch: pytest.Monk
     done = CliRunner().invoke(command.run, ["postgresql:tls", "--cluster", "auto"])
     assert isinstance(done.exception, UsageError)
     assert done.exception.exit_status == 2
-    assert str(done.exception) == "--cluster needs Ray, which is not installed: pip install 'ciphercost[ray]'"
+    assert str(done.exception).startswith("--cluster needs Ray")
+    assert "pip install 'ciphercost[ray]'" in str(done.exception)
 
 
 def test_without_ray_the_command_line_ends_with_status_2(tmp_path: Path) -> None:
@@ -92,8 +93,8 @@ def test_without_ray_the_command_line_ends_with_status_2(tmp_path: Path) -> None
 def test_ray_is_not_imported_before_it_is_used() -> None:
     program = (
         "import importlib, pkgutil, sys, ciphercost\n"
-        "for each in pkgutil.walk_packages(ciphercost.__path__, 'ciphercost.'):\n"
-        "    if not each.name.endswith('__main__'): importlib.import_module(each.name)\n"
+        "for module in pkgutil.walk_packages(ciphercost.__path__, 'ciphercost.'):\n"
+        "    if not module.name.endswith('__main__'): importlib.import_module(module.name)\n"
         "from ciphercost.commands import main\n"
         "sys.argv = ['ciphercost', 'run', '--help']\n"
         "try: main()\n"
@@ -106,7 +107,7 @@ def test_ray_is_not_imported_before_it_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "found"),
+    ("address", "expected"),
     [
         ("10.0.0.1:6379", "10.0.0.1:6379"),
         ("ray://head", "ray://head:10001"),
@@ -114,14 +115,14 @@ def test_ray_is_not_imported_before_it_is_used() -> None:
         ("ray://head:10002/", "ray://head:10002"),
     ],
 )
-def test_addresses(address: str, found: str) -> None:
-    assert addresses.resolved(address) == found
+def test_addresses(address: str, expected: str) -> None:
+    assert addresses.resolved(address) == expected
 
 
 def test_auto_is_the_cluster_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    with pytest.raises(UsageError, match="belongs to no Ray cluster; start one with `ray start --head`"):
+    with pytest.raises(UsageError, match=r"no Ray cluster; .*`ray start --head`"):
         addresses.resolved("auto")
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / addresses.CURRENT).write_text("10.0.0.9:6379")

@@ -76,23 +76,23 @@ def test_an_mtu_out_of_bounds_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
-        ("eth0", "not an IP address; name the address of one interface"),
+        ("eth0", "not an IP address; .* one interface"),
         ("localhost", "not an IP address"),
         ("10.0.0.5/24", "not an IP address"),
         ("10.0.0", "not an IP address"),
-        ("0.0.0.0", "would open the server to every network of this machine; name the address of one interface"),
-        ("::", "would open the server to every network"),
+        ("0.0.0.0", "every network .* one interface"),
+        ("::", "every network"),
         ("::1", "on IPv4 only"),
         ("fe80::1", "on IPv4 only"),
-        ("203.0.113.9", "this machine has no interface with this address"),
-        ("224.0.0.1", "this machine has no interface with this address"),
-        ("255.255.255.255", "this machine has no interface with this address"),
+        ("203.0.113.9", "no interface with this address"),
+        ("224.0.0.1", "no interface with this address"),
+        ("255.255.255.255", "no interface with this address"),
     ],
 )
-def test_an_address_that_is_not_this_machines_own_is_refused(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(f"--listen {text}: ") + f".*{said}"):
+def test_an_address_that_is_not_this_machines_own_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--listen {text}: ") + f".*{words}"):
         specs.check(Spec(cells=[cell(listen=text)]))
 
 
@@ -106,26 +106,26 @@ def test_an_address_of_this_machine_is_where_the_server_listens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "words"),
     [
         ("postgresql", "whose password is random"),
-        ("valkey", "crosses that network unencrypted in the plain arm"),
+        ("valkey", "unencrypted in the plain arm"),
         ("nginx", "anybody there can read its documents"),
     ],
 )
-def test_on_an_address_of_a_network_a_warning_says_who_reaches_the_server(name: str, said: str) -> None:
+def test_on_an_address_of_a_network_a_warning_says_who_reaches_the_server(name: str, words: str) -> None:
     held = conditions.Conditions(listen="10.0.0.5")
     text = conditions.who_reaches_it(held, engines.get(name))
-    assert text.startswith("the server of this run can be reached from the network of 10.0.0.5; ")
-    assert said in text
+    assert "from the network of 10.0.0.5; " in text
+    assert words in text
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "words"),
     [
         (
             {"url": "postgresql://127.0.0.1:5432/db"},
-            "--listen 127.0.0.2 does not work with --url: that server is yours",
+            "--listen 127.0.0.2 .*--url: that server is yours",
         ),
         ({"bandwidth": "1mbit"}, "--listen and --bandwidth"),
         ({"mtu": 1400}, "--listen and --mtu"),
@@ -133,24 +133,22 @@ def test_on_an_address_of_a_network_a_warning_says_who_reaches_the_server(name: 
     ],
 )
 def test_an_address_to_listen_on_is_refused_where_there_is_nothing_to_decide(
-    fields: dict[str, object], said: str
+    fields: dict[str, object], words: str
 ) -> None:
-    made = msgspec.structs.replace(cell(listen="127.0.0.2"), **fields)
-    with pytest.raises(UsageError, match=said):
-        specs.check(Spec(cells=[made]))
+    changed = msgspec.structs.replace(cell(listen="127.0.0.2"), **fields)
+    with pytest.raises(UsageError, match=words):
+        specs.check(Spec(cells=[changed]))
 
 
 def test_cells_that_share_their_servers_listen_on_the_same_address() -> None:
     cells = [cell(group="g", listen="127.0.0.2"), cell(group="g", workload="connect")]
-    with pytest.raises(
-        UsageError, match="group 'g': its cells share data and certificates, so they need the same listen"
-    ):
+    with pytest.raises(UsageError, match=r"group 'g': .*same listen"):
         specs.check(Spec(cells=cells))
-    specs.check(Spec(cells=[msgspec.structs.replace(each, group="") for each in cells]))
+    specs.check(Spec(cells=[msgspec.structs.replace(cell, group="") for cell in cells]))
 
 
 @pytest.mark.parametrize(
-    ("engine", "mechanism", "settings", "said"),
+    ("engine", "mechanism", "settings", "words"),
     [
         ("sqlite", "sqlcipher", {"a": "b"}, "sqlite is embedded in the agent"),
         ("postgresql", "tls", {"env:LD_PRELOAD": "x"}, "with the server's own name"),
@@ -169,10 +167,10 @@ def test_cells_that_share_their_servers_listen_on_the_same_address() -> None:
         ("mysql", "none", {"max-connections": "9", "max_connections": "8"}, "two spellings"),
     ],
 )
-def test_reserved_settings_are_refused(engine: str, mechanism: str, settings: dict[str, str], said: str) -> None:
-    made = CellSpec(engine, mechanism, workload=engines.get(engine).usual_workload, settings=settings)
-    with pytest.raises(UsageError, match=said):
-        specs.check(Spec(cells=[made]))
+def test_reserved_settings_are_refused(engine: str, mechanism: str, settings: dict[str, str], words: str) -> None:
+    asked_cell = CellSpec(engine, mechanism, workload=engines.get(engine).usual_workload, settings=settings)
+    with pytest.raises(UsageError, match=words):
+        specs.check(Spec(cells=[asked_cell]))
     with pytest.raises(UsageError, match="does not work with --url"):
         specs.check(Spec(cells=[cell(url="postgresql://127.0.0.1:5432/db", settings={"work_mem": "8MB"})]))
 
@@ -205,7 +203,9 @@ def test_conditions_are_named_only_if_they_differ_from_the_defaults() -> None:
     assert conditions.named(cell()) == {}
     chosen = cell(cpu_crypto="off", bandwidth="100mbit", delay="10ms", mtu=1500)
     assert conditions.named(chosen) == {"cpu_crypto": "off", "bandwidth": "100mbit", "delay": "10ms", "mtu": "1500"}
-    assert conditions.worded(conditions.named(chosen)) == "CPU crypto off, 100mbit, 10ms round trip added, MTU 1500"
+    parts = conditions.worded(conditions.named(chosen)).split(", ")
+    for part, fact in zip(parts, ("crypto off", "100mbit", "10ms", "MTU 1500"), strict=True):
+        assert fact in part
 
 
 def test_conditions_go_through_a_file_unchanged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_run_verifies_what_the_string_verifies(engine: str, query: str, verify
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("spec", "words"),
     [
         (cell("sslmode=require", factors={"verify": "full"}), "--set verify=full contradicts sslmode=require"),
         (cell("ssl_min_protocol_version=TLSv1.3", factors={"version": "1.3"}), "both limit the TLS version"),
@@ -57,40 +58,41 @@ def test_a_run_verifies_what_the_string_verifies(engine: str, query: str, verify
         (cell("host=a,b"), "names 2 servers"),
         (
             cell("host=/run/postgresql"),
-            "PostgreSQL has no TLS there, so a run would have no encrypted arm; name a host: postgresql://",
+            "name a host: postgresql://",
         ),
-        (cell("socket=/run/s", "mysql", client="jdbc"), "JDBC drivers connect by TCP; remove socket, or --client jdbc"),
+        (cell("socket=/run/s", "mysql", client="jdbc"), "remove socket, or --client jdbc"),
         (cell("socket=/run/s", "mysql", delay="10ms"), "--delay 10ms changes a network"),
         (cell("socket=/run/s", "mariadb", mtu=1500), "--mtu 1500 changes a network"),
-        (cell("socket=s", "mariadb"), "write the whole path of the server's Unix socket"),
+        (cell("socket=s", "mariadb"), "the whole path of"),
         (cell("sslcert=a.pem"), "sslcert a.pem: no such file"),
         (cell("wire_crypt=Maybe", "firebird", mechanism="wire-crypt"), "known: Disabled, Enabled, Required"),
     ],
 )
-def test_a_string_that_a_run_can_not_honour_is_refused(made: CellSpec, words: str) -> None:
+def test_a_string_that_a_run_can_not_honour_is_refused(spec: CellSpec, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        resolve(made)
+        resolve(spec)
     assert words in str(caught.value)
 
 
 def test_a_run_says_what_it_makes_of_the_rest() -> None:
-    made = cell("sslmode=prefer&application_name=shop&connect_timeout=3")
-    lines = connection_strings.remarks(made, engines.get("postgresql"))
+    spec = cell("sslmode=prefer&application_name=shop&connect_timeout=3")
+    lines = connection_strings.remarks(spec, engines.get("postgresql"))
     assert [line.partition(":")[0] for line in lines] == [
         "application_name=shop",
         "connect_timeout=3",
         "sslmode=prefer",
     ]
-    assert "no effect on a run, whose one arm is unencrypted" in lines[-1]
+    assert "no effect on a run" in lines[-1]
     assert connection_strings.remarks(cell(""), engines.get("postgresql")) == []
 
 
 def test_a_run_says_what_goes_by_a_unix_socket() -> None:
     mysql = engines.get("mysql")
     (_, line) = connection_strings.remarks(cell("socket=/run/s", "mysql"), mysql)
-    assert line.startswith("the plain arm connects by the server's Unix socket, the encrypted arm by TCP with TLS: ")
+    assert re.match(r"the plain arm .*Unix socket, the encrypted arm by TCP", line)
     (_, line) = connection_strings.remarks(cell("socket=/run/s", "mysql", mechanism="none"), mysql)
-    assert line == "both arms connect by the server's Unix socket"
+    assert line.startswith("both arms ")
+    assert line.endswith(" Unix socket")
 
 
 def test_two_authorities_are_one_too_many(tmp_path: Path) -> None:

@@ -41,11 +41,11 @@ def fixed(engine: str, mechanism: str, workload: str, **factors: str) -> set[str
 def test_what_a_server_or_a_formula_decides_is_no_choice(
     engine: str, workload: str, some: set[str], never: set[str]
 ) -> None:
-    found = fixed(engine, "tls", workload)
-    assert some <= found
-    assert not never & found
-    for name in found & {each.name for each in mechanisms.get("tls").factors} - {"ends"}:
-        (factor,) = (each for each in mechanisms.get("tls").factors if each.name == name)
+    decided = fixed(engine, "tls", workload)
+    assert some <= decided
+    assert not never & decided
+    for name in decided & {factor.name for factor in mechanisms.get("tls").factors} - {"ends"}:
+        (factor,) = (candidate for candidate in mechanisms.get("tls").factors if candidate.name == name)
         for value in factor.values[1:]:
             with pytest.raises(UsageError):
                 specs.plan(Spec(cells=[CellSpec(engine, "tls", workload=workload, factors={name: value})]))

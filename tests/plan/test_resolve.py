@@ -28,7 +28,7 @@ LOOKUPS = {
     "mechanisms.layer_of",
     "workloads.get",
     "workloads.of_study",
-    "workloads.from_sql",
+    "own_scripts.workload",
     "conditions.bits_per_second",
     "conditions.round_trip",
     "conditions.parse",
@@ -49,7 +49,7 @@ ALLOWED = {
     "plan/schedule.py": "the default of --time depends on the mechanism's layer, before the cells are checked",
     "plan/settings.py": "which mechanism decides a setting, to name it in an error",
     "plan/targets.py": "ENGINE:MECHANISM on the command line",
-    "load": "the registries themselves; `jdbc.options.settled` changes cells before they are checked",
+    "load": "the registries themselves; `clients.settled` changes cells before they are checked",
     "mechanisms": "the registry itself",
     "engines": "the registry itself",
     # No cell of a run.
@@ -59,6 +59,8 @@ ALLOWED = {
     "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
     "runs/prove_url.py": "`prove` of a URL asks what its string means before there is a cell to resolve",
     "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
+    "runs/prove_driver_url.py": "`prove` of the URL of another driver, which is no cell",
+    "runs/client_probe.py": "what both have in common",
     "runs/import_run.py": "imported runs have no cells",
     # They read records.
     "book": "reads records",
@@ -75,18 +77,18 @@ def calls(path: Path) -> set[str]:
     known: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            own = (node.module or "").rpartition(".")[2]
-            known |= {each.asname or each.name: f"{own}.{each.name}" for each in node.names}
-    found = set()
+            module = (node.module or "").rpartition(".")[2]
+            known |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
+    called = set()
     for node in ast.walk(tree):
         used = node.func if isinstance(node, ast.Call) else None
         several = node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "map" else []
-        for each in filter(None, (used, *several)):
-            if isinstance(each, ast.Name):
-                found.add(known.get(each.id, each.id))
-            elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
-                found.add(f"{known.get(each.value.id, each.value.id).rpartition('.')[2]}.{each.attr}")
-    return found & LOOKUPS
+        for callee in filter(None, (used, *several)):
+            if isinstance(callee, ast.Name):
+                called.add(known.get(callee.id, callee.id))
+            elif isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name):
+                called.add(f"{known.get(callee.value.id, callee.value.id).rpartition('.')[2]}.{callee.attr}")
+    return called & LOOKUPS
 
 
 def test_names_are_looked_up_and_texts_parsed_in_one_place() -> None:
@@ -103,7 +105,7 @@ def test_every_permission_is_used() -> None:
     for name in ALLOWED:
         place = SOURCE / name
         files = [place] if place.is_file() else list(place.rglob("*.py"))
-        if name not in ("load", "mechanisms", "engines") and not any(calls(each) for each in files):
+        if name not in ("load", "mechanisms", "engines") and not any(calls(file) for file in files):
             idle.append(name)
     assert not idle
 
@@ -124,30 +126,30 @@ def test_a_planned_cell_has_what_every_step_needs() -> None:
     cell = CellSpec(
         "postgresql", "tls", factors={"version": "1.2"}, bandwidth="100mbit", delay="10ms", mtu=1500, rows=77
     )
-    made = resolve(cell)
-    assert made.spec is cell
-    assert (made.engine, made.mechanism) == (engines.get("postgresql"), mechanisms.get("tls"))
-    assert made.factors["version"] == "1.2"
-    assert set(made.factors) == {each.name for each in made.mechanism.factors}
-    assert made.conditions == Conditions(bits_per_second=1e8, delay_s=0.01, mtu=1500)
-    assert made.workload == workloads.get("point-select")
-    assert made.program.parameters["rows"] == 77
-    assert made.client is None
-    assert made.clients == made.workload.clients
+    planned = resolve(cell)
+    assert planned.spec is cell
+    assert (planned.engine, planned.mechanism) == (engines.get("postgresql"), mechanisms.get("tls"))
+    assert planned.factors["version"] == "1.2"
+    assert set(planned.factors) == {factor.name for factor in planned.mechanism.factors}
+    assert planned.conditions == Conditions(bits_per_second=1e8, delay_s=0.01, mtu=1500)
+    assert planned.workload == workloads.get("point-select")
+    assert planned.program.parameters["rows"] == 77
+    assert planned.client is None
+    assert planned.clients == planned.workload.clients
     assert resolve(msgspec.structs.replace(cell, clients=7)).clients == 7
     assert resolve(msgspec.structs.replace(cell, regime="one-core")).clients == 1
 
 
 def test_the_columns_that_are_secret_are_chosen() -> None:
-    made = resolve(CellSpec("mariadb", "aes-ecb-128", workload="hospital-2024", factors={"secret": "state,cnes"}))
-    assert (made.secret, made.secret_columns) == ({"secret": "state,cnes"}, ("state", "cnes"))
+    planned = resolve(CellSpec("mariadb", "aes-ecb-128", workload="hospital-2024", factors={"secret": "state,cnes"}))
+    assert (planned.secret, planned.secret_columns) == ({"secret": "state,cnes"}, ("state", "cnes"))
     assert resolve(CellSpec("postgresql", "tls")).secret == {}
 
 
 def test_a_connection_for_each_insert_is_the_programs() -> None:
-    made = resolve(CellSpec("mysql", "tls", workload="insert-loop", factors={"connection": "per-insert"}))
-    assert made.choices == {"connection": "per-insert"}
-    assert made.program.per_request
+    planned = resolve(CellSpec("mysql", "tls", workload="insert-loop", factors={"connection": "per-insert"}))
+    assert planned.choices == {"connection": "per-insert"}
+    assert planned.program.per_request
 
 
 # ── any cell at all ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,12 +193,12 @@ def outcome(cell: CellSpec) -> PlannedCell | str:
         return str(error)
 
 
-def comparable(made: PlannedCell | str) -> object:
+def comparable(resolved: PlannedCell | str) -> object:
     """Parts that two resolutions of one cell must share; load statements are generated again on each read."""
-    if isinstance(made, str):
-        return made
-    program = msgspec.structs.replace(made.program, load=())
-    return msgspec.structs.replace(made, program=program)
+    if isinstance(resolved, str):
+        return resolved
+    program = msgspec.structs.replace(resolved.program, load=())
+    return msgspec.structs.replace(resolved, program=program)
 
 
 GOOD = (CellSpec("postgresql", "tls"), CellSpec("nginx", "tls", workload="file"), CellSpec("sqlite", "sqlcipher"))
@@ -229,8 +231,8 @@ def test_any_cell_is_always_resolved_or_refused_in_the_same_way(cell: CellSpec) 
 @example(cell=GOOD[1])
 @example(cell=GOOD[2])
 def test_a_cell_near_a_good_one_is_too(cell: CellSpec) -> None:
-    made = same(cell)
-    assert isinstance(made, PlannedCell) or cell not in GOOD
+    answer = same(cell)
+    assert isinstance(answer, PlannedCell) or cell not in GOOD
 
 
 def same(cell: CellSpec) -> PlannedCell | str:
@@ -272,16 +274,16 @@ WRONG: dict[str, st.SearchStrategy[object]] = {
 def test_every_refusal_names_the_option_and_its_value(field: str, data: st.DataObject) -> None:
     cell = data.draw(st.sampled_from(GOOD))
     value = data.draw(WRONG[field])
-    made = outcome(msgspec.structs.replace(cell, **{field: value}))
-    assert isinstance(made, str)
+    refusal = outcome(msgspec.structs.replace(cell, **{field: value}))
+    assert isinstance(refusal, str)
     named = field.replace("_", "-")
-    assert any(f"{named} {each}" in made for each in (value, f"'{value}'")), made
+    assert any(f"{named} {shown}" in refusal for shown in (value, f"'{value}'")), refusal
 
 
 def test_the_whole_spec_is_checked_by_resolving_its_cells() -> None:
     cells = [CellSpec("postgresql", "tls"), CellSpec("postgresql", "none")]
     spec = Spec(cells=cells, mode="quick", sessions=1)
-    assert [each.spec for each in specs.plan(spec).cells] == cells
+    assert [cell.spec for cell in specs.plan(spec).cells] == cells
     assert specs.check(spec) is spec
     with pytest.raises(UsageError, match="unknown engine 'postgresq'"):
         specs.check(msgspec.structs.replace(spec, cells=[CellSpec("postgresq", "tls")]))
@@ -290,7 +292,7 @@ def test_the_whole_spec_is_checked_by_resolving_its_cells() -> None:
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_http2_needs_tls_1_2(version: str) -> None:
     factors = {"http": "2", "version": version}
-    with pytest.raises(UsageError, match=f"version={version} does not go with http=2.*write version=1.2 or http=1"):
+    with pytest.raises(UsageError, match=f"version={version} .*http=2: .*version=1.2 or http=1"):
         resolve(CellSpec("nginx", "tls", workload="file", factors=factors))
     resolve(CellSpec("nginx", "tls", workload="file", factors=factors | {"version": "1.2"}))
     resolve(CellSpec("nginx", "tls", workload="file", factors=factors | {"http": "1"}))
@@ -299,15 +301,15 @@ def test_http2_needs_tls_1_2(version: str) -> None:
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
-        (CellSpec("apache", "tls"), "Apache HTTP server has no HTTP/3; use nginx, or write http=2"),
-        (CellSpec("nginx", "tls", version="1.22"), r"nginx 1\.22 has no HTTP/3; use nginx 1\.25\.0 or later"),
-        (CellSpec("nginx", "no-sendfile"), "HTTP/3 is always encrypted.*use nginx:tls, or write http=1"),
+        (CellSpec("apache", "tls"), "Apache HTTP server has no HTTP/3; .*http=2"),
+        (CellSpec("nginx", "tls", version="1.22"), r"nginx 1\.22 has no HTTP/3; .* 1\.25\.0"),
+        (CellSpec("nginx", "no-sendfile"), "HTTP/3 is always encrypted.*nginx:tls, .*http=1"),
         (CellSpec("nginx", "none"), "HTTP/3 is always encrypted"),
         (CellSpec("nginx", "tls", factors={"version": "1.2"}), "QUIC has TLS 1.3 only; remove version"),
         (CellSpec("nginx", "tls", factors={"hop": "haproxy"}), "no hop here forwards QUIC; remove one"),
         (
             CellSpec("url", "tls", url="http://localhost https://localhost", delay="5ms"),
-            "a relay delays your own server's answers, and it forwards TCP only",
+            "a relay .*TCP only",
         ),
         (CellSpec("nginx", "tls", workload="shop", factors={"share": "checkout"}), "can't leave requests unencrypted"),
     ],
@@ -326,7 +328,7 @@ def test_a_workload_of_databases_too_has_an_http_version_on_web_servers_only(htt
     planned = resolve(CellSpec("nginx", "tls", workload="connect", factors={"http": http}))
     assert str(planned.program.parameters["http"]) == http
     assert "http" not in resolve(CellSpec("postgresql", "tls", workload="connect")).program.parameters
-    with pytest.raises(UsageError, match="--set http: not a factor of tls or a parameter of connect"):
+    with pytest.raises(UsageError, match=r"--set http: .* tls .* connect"):
         resolve(CellSpec("postgresql", "tls", workload="connect", factors={"http": http}))
 
 
@@ -337,7 +339,7 @@ def test_http3_is_for_the_encrypted_arm_and_the_plain_one_speaks_http_1() -> Non
     ]
     assert fields == [{"http": "3"}, {}]
     assert planned.engine.workload_settings(planned.program.parameters) == {"http3": "on"}
-    with pytest.raises(UsageError, match=r"http=4: unknown HTTP version; write --set http=1 \(HTTP/1.1\), .*http=3"):
+    with pytest.raises(UsageError, match=r"http=4: .*--set http=1 .*--set http=3"):
         resolve(CellSpec("nginx", "tls", workload="file", factors={"http": "4"}))
 
 

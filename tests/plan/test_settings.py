@@ -18,7 +18,7 @@ def cell(target: str, name: str, value: str) -> CellSpec:
 
 
 @pytest.mark.parametrize(
-    ("target", "setting", "said"),
+    ("target", "setting", "words"),
     [
         ("postgresql:tls", "ssl_min_protocol_version=TLSv1.2", "write --set version=1.2 instead"),
         ("postgresql:tls", "ssl_max_protocol_version=TLSv1", "TLS 1.0 and 1.1 on web servers only"),
@@ -73,11 +73,11 @@ def cell(target: str, name: str, value: str) -> CellSpec:
         ("h2:tls", "a=9", "takes no settings of yours"),
     ],
 )
-def test_what_a_factor_or_a_mechanism_decides_is_named(target: str, setting: str, said: str) -> None:
+def test_what_a_factor_or_a_mechanism_decides_is_named(target: str, setting: str, words: str) -> None:
     name, _, value = setting.partition("=")
     with pytest.raises(UsageError) as raised:
         specs.check(Spec(cells=[cell(target, name, value)]))
-    assert said in str(raised.value)
+    assert words in str(raised.value)
     assert name in str(raised.value)
 
 
@@ -113,13 +113,13 @@ def test_every_translation_is_a_valid_option() -> None:
     """A hint never names a factor that the mechanism doesn't have."""
     for engine in map(engines.get, engines.names()):
         for row in engine.decided_settings if isinstance(engine, TakesSettings) else ():
-            factors = {each.name: each.values for each in mechanisms.get(row.mechanism).factors}
+            factors = {factor.name: factor.values for factor in mechanisms.get(row.mechanism).factors}
             assert row.why or row.mechanism in mechanisms.of(engine), (engine.name, row)
             assert not row.factor or row.factor in factors, (engine.name, row)
             assert not row.value or row.value in factors[row.factor], (engine.name, row)
     for name in mechanisms.names():
         mechanism = mechanisms.get(name)
-        assert set(mechanism.decided_settings.values()) <= {"", *(each.name for each in mechanism.factors)}, name
+        assert set(mechanism.decided_settings.values()) <= {"", *(factor.name for factor in mechanism.factors)}, name
 
 
 def test_a_control_of_a_setting_is_left_out_where_the_user_sets_it() -> None:

@@ -27,7 +27,7 @@ SQLCIPHER = CellSpec("sqlite", "sqlcipher", factors={"kdf": "passphrase"})
 POSTGRESQL = CellSpec("postgresql", "tls")
 
 
-def said(spec: CellSpec, **factors: str) -> list[str]:
+def lines_of(spec: CellSpec, **factors: str) -> list[str]:
     return list(shown.not_shown(resolve(msgspec.structs.replace(spec, factors=spec.factors | factors))))
 
 
@@ -48,7 +48,7 @@ def said(spec: CellSpec, **factors: str) -> list[str]:
 def test_a_factor_that_the_workload_cannot_show_is_named(
     spec: CellSpec, factors: dict[str, str], expected: str
 ) -> None:
-    (line,) = said(spec, **factors)
+    (line,) = lines_of(spec, **factors)
     assert expected in line
 
 
@@ -66,29 +66,29 @@ def test_a_factor_that_the_workload_cannot_show_is_named(
     ],
 )  # fmt: skip
 def test_what_the_workload_shows_has_no_line(spec: CellSpec, factors: dict[str, str]) -> None:
-    assert said(spec, **factors) == []
+    assert lines_of(spec, **factors) == []
 
 
 def test_it_is_printed_before_the_run_and_first_in_every_report() -> None:
     before = " ".join(_banner.lines([resolve(SQLCIPHER)])).replace("=== ", "").replace("  ", " ")
     assert "kdf acts when a connection opens" in before
-    text = said(POSTGRESQL, group="x25519")[0]
-    made = result(cell(factors={"group": "x25519"}, warnings=[Warning_(shown.CODE, text)]))
-    assert verdict_text.sentences(made)[0] == f"Not an answer about group: {text}."
+    text = lines_of(POSTGRESQL, group="x25519")[0]
+    measured = result(cell(factors={"group": "x25519"}, warnings=[Warning_(shown.CODE, text)]))
+    assert verdict_text.sentences(measured)[0] == f"Not an answer about group: {text}."
     for name in ("terminal", "md", "html"):
-        assert "Not an answer about group" in formats.get(name)(made)
+        assert "Not an answer about group" in formats.get(name)(measured)
 
 
 def test_an_embedded_database_says_how_long_it_takes_to_open() -> None:
     arms = {
         arm: {"throughput": 1000.0, "start_s": seconds} for arm, seconds in (("plain", 0.0011), ("encrypted", 0.126))
     }
-    made = cell("sqlite", "sqlcipher", layer="rest", arms=arms)
+    embedded = cell("sqlite", "sqlcipher", layer="rest", arms=arms)
     for name in ("terminal", "md", "html"):
-        assert "time to open: 1.1 → 126 ms, once for each connection" in " ".join(
-            formats.get(name)(result(made)).split()
-        ), name
-    each_opens = msgspec.structs.replace(made, arms={arm: values | {"connects": 1000} for arm, values in arms.items()})
+        assert "time to open: 1.1 → 126 ms" in " ".join(formats.get(name)(result(embedded)).split()), name
+    each_opens = msgspec.structs.replace(
+        embedded, arms={arm: values | {"connects": 1000} for arm, values in arms.items()}
+    )
     assert "time to open" not in formats.get("terminal")(result(each_opens))
 
 

@@ -20,11 +20,11 @@ def measured(random: np.random.Generator, slow: float, weight: float, length: fl
     begin, end = schedule.DISCARD * length, length
     now, work, operations, rows = 0.0, 0.0, 0, 0
     while now < end:
-        each = slow if random.random() < weight else QUICK
-        work += max(0.0, min(now + each, end) - max(now, begin)) / each
-        now += each
+        took = slow if random.random() < weight else QUICK
+        work += max(0.0, min(now + took, end) - max(now, begin)) / took
+        now += took
         if begin <= now < end:
-            operations, rows = operations + 1, rows + ROWS[each]
+            operations, rows = operations + 1, rows + ROWS[took]
     return work, operations, rows
 
 
@@ -61,9 +61,9 @@ def test_the_same_work_is_rarely_called_different(weight: float, times: float) -
 
 
 def test_twenty_rows_more_in_each_operation_are_called_different() -> None:
-    made = both(np.random.default_rng(3), 0.1, schedule.SLOWEST_FIT)
-    made["encrypted"][:, :, 2] += 20 * made["encrypted"][:, :, 1]
-    assert rows_differ(as_arms(made))
+    counts = both(np.random.default_rng(3), 0.1, schedule.SLOWEST_FIT)
+    counts["encrypted"][:, :, 2] += 20 * counts["encrypted"][:, :, 1]
+    assert rows_differ(as_arms(counts))
 
 
 def both(random: np.random.Generator, weight: float, times: float, blocks: int = 10) -> dict[str, NDArray[np.float64]]:
@@ -74,13 +74,13 @@ def both(random: np.random.Generator, weight: float, times: float, blocks: int =
     }
 
 
-def as_arms(made: dict[str, NDArray[np.float64]]) -> Arms:
+def as_arms(counts: dict[str, NDArray[np.float64]]) -> Arms:
     """One run's blocks, each arm of shape (blocks, 2 slices, 3): work, operations, rows."""
     slices = {}
-    for name, values in made.items():
+    for name, values in counts.items():
         slices[name] = np.zeros((*values.shape[:2], len(FIELDS)))
         for place, field in enumerate(("work", "operations", "rows")):
             slices[name][..., COLUMN[field]] = values[..., place]
     none = np.empty((0, len(QUANTILES)))
-    sessions = np.ones(len(made["plain"]), np.int64)
+    sessions = np.ones(len(counts["plain"]), np.int64)
     return Arms(sessions, slices["plain"], slices["encrypted"], none, none, none, none)

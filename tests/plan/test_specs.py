@@ -59,7 +59,7 @@ def test_a_file_and_the_command_line_take_a_workload_by_both_names(name: str, tm
     path.write_text(
         f'mode = "quick"\nsessions = 1\n[[cells]]\nengine = "valkey"\nmechanism = "tls"\nworkload = "{name}"\n'
     )
-    assert [each.workload for each in toml.load(path).cells] == ["kv-set"]
+    assert [cell.workload for cell in toml.load(path).cells] == ["kv-set"]
     (planned,) = specs.plan(Spec(cells=[CellSpec("valkey", "tls", workload=name)])).cells
     assert (planned.spec.workload, planned.workload.name) == ("kv-set", "kv-set")
     done = warm.run(("run", "valkey:tls", "--workload", name, "--print-spec"), cwd=tmp_path)
@@ -102,7 +102,7 @@ def test_a_typo_in_a_key_of_a_spec_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown key 'tiem': did you mean 'time'"):
         toml.load(path)
     path.write_text('[[cells]]\nengine = "postgresql"\nmechanism = "tls"\nclinets = 4\n')
-    with pytest.raises(UsageError, match="cell 1: unknown key 'clinets': did you mean 'clients'"):
+    with pytest.raises(UsageError, match=r"cell 1: .*'clinets': did you mean 'clients'"):
         toml.load(path)
 
 
@@ -154,10 +154,10 @@ def test_an_impossible_spec_is_refused_before_anything_starts(cell: CellSpec, wo
     st.floats(1, 1e4),
     st.sampled_from(["full", "quick"]),
 )
-def test_a_printed_spec_reads_back_as_itself(made: list[CellSpec], seed: int, time: float, mode: str) -> None:
+def test_a_printed_spec_reads_back_as_itself(drawn: list[CellSpec], seed: int, time: float, mode: str) -> None:
     import tomllib
 
     import msgspec
 
-    one = Spec(cells=made, seed=seed, time=time, mode=mode)  # type: ignore[arg-type]
+    one = Spec(cells=drawn, seed=seed, time=time, mode=mode)  # type: ignore[arg-type]
     assert msgspec.convert(tomllib.loads(toml.dump(one)), Spec) == one

@@ -33,6 +33,6 @@ def test_statements_that_a_loop_repeats_must_be_counted(tmp_path: Path) -> None:
 
 def test_waits_are_no_statements() -> None:
     program = resolve(CellSpec("nginx", "tls", workload="shop")).program
-    sent = [each.sql for _, _, script in program.transactions for each in script.statements]
-    assert any(each.startswith("THINK ") for each in sent)
+    sent = [statement.sql for _, _, script in program.transactions for statement in script.statements]
+    assert any(text.startswith("THINK ") for text in sent)
     assert 0 < program.statements < len(sent)

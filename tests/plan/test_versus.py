@@ -19,9 +19,9 @@ def planned(target: str, **fields: Any) -> PlannedCell:
 
 
 def names(cell: PlannedCell) -> tuple[str, str]:
-    found = versus.pair_of(cell)
-    assert found is not None
-    return found.reference.name, found.compared.name
+    pair = versus.pair_of(cell)
+    assert pair is not None
+    return pair.reference.name, pair.compared.name
 
 
 @pytest.mark.parametrize(

@@ -156,13 +156,13 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
             with bench.agent(pair) as agent, contextlib.closing(sampler):
                 agent.connect("encrypted", pair.connect["encrypted"])
                 sampler.refresh()
-                found = []
+                times_ns = []
                 for _ in range(5):
                     sampler.begin()
                     agent.query("encrypted", sql, timeout=60.0)
                     sampler.stop()
-                    found.append(sampler.end().server_cpu_ns)
-    return min(found)
+                    times_ns.append(sampler.end().server_cpu_ns)
+    return min(times_ns)
 
 
 def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,4 +172,4 @@ def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pyt
     assert not facts.warnings
     describe_agent(facts, HelloAnswer(tls_library="OpenSSL", aes=False))
     describe_agent(facts, HelloAnswer(tls_library="OpenSSL", aes=False))
-    assert [each.code for each in facts.warnings] == ["aes-hidden"]
+    assert [warning.code for warning in facts.warnings] == ["aes-hidden"]

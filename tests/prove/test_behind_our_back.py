@@ -5,7 +5,7 @@ witness that detected it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -80,11 +80,17 @@ def test_encryption_switched_off_behind_our_back_gives_no_figure(
         require_server(cell.engine, cell.version)
     real = PreparedCell.start
 
-    def start(bench: PreparedCell, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
+    def start(
+        bench: PreparedCell,
+        place: str,
+        volume: Volume,
+        cpus: set[int] | None = None,
+        once: Mapping[str, str] | None = None,
+    ) -> Server:
         attacked = place == "encrypted" and any(part.startswith("session-") for part in volume.path.parts)
         if attacked:
             before(bench, volume)
-        server = real(bench, place, volume, cpus)
+        server = real(bench, place, volume, cpus, once)
         if attacked and after:
             with Agent() as agent:
                 agent.connect("attacker", server.connection() | bench.engine.plaintext_fields())
@@ -97,12 +103,12 @@ def test_encryption_switched_off_behind_our_back_gives_no_figure(
     result = ciphercost.run(
         Spec(cells=[cell], mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05), tmp_path / "run"
     )
-    found = result.cells[0]
-    assert found.status == "unproven", found.reason
-    assert not found.overhead
-    assert witness in found.reason
+    cell_result = result.cells[0]
+    assert cell_result.status == "unproven", cell_result.reason
+    assert not cell_result.overhead
+    assert witness in cell_result.reason
     # Without its key a server may repeat a message thousands of times a second.
     assert all(path.stat().st_size < 50_000_000 for path in (tmp_path / "run" / "logs").iterdir())
-    said = terminal.render(result)
-    assert "this cell has no number" in said
-    assert "operations per second" not in said
+    printed = terminal.render(result)
+    assert "this cell has no number" in printed
+    assert "operations per second" not in printed

@@ -71,5 +71,5 @@ def test_the_client_must_have_agreed_on_it() -> None:
     ],
 )
 def test_the_wire_must_show_quic_and_no_canary(sent: list[bytes], received: list[bytes], passes: bool) -> None:
-    found = judge_wire(b"".join(sent), b"".join(received), CANARY, "encrypted", lambda *_: quic_sign(sent, received))
-    assert found[0] == passes, found
+    judged = judge_wire(b"".join(sent), b"".join(received), CANARY, "encrypted", lambda *_: quic_sign(sent, received))
+    assert judged[0] == passes, judged

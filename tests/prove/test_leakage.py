@@ -56,7 +56,7 @@ def whole_texts(a: bytes, b: bytes) -> dict[int, bytes]:
 
 
 def codes(texts: dict[int, bytes], stored: dict[int, bytes]) -> set[str]:
-    return {each.code for each in leakage.findings(texts, stored, "an IV")}
+    return {finding.code for finding in leakage.findings(texts, stored, "an IV")}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -115,9 +115,11 @@ def test_a_stream_that_ends_early_is_less_severe_than_one_that_covers_a_text() -
     texts = {1: b"a" * 40, 2: b"b" * 40}
     for mode, severity, size in (("ctr", "high", 40), ("cfb", "medium", BLOCK)):
         stored = {n: seal(mode, text, bytes(BLOCK)) for n, text in texts.items()}
-        (found,) = [each for each in leakage.findings(texts, stored, "an IV") if each.code == "key-stream-reused"]
-        assert (found.severity, found.closes) == (severity, "an IV")
-        assert f"({size} bytes seen)" in found.text
+        (reused,) = [
+            finding for finding in leakage.findings(texts, stored, "an IV") if finding.code == "key-stream-reused"
+        ]
+        assert (reused.severity, reused.closes) == (severity, "an IV")
+        assert f"({size} bytes seen)" in reused.text
 
 
 def test_plaintext_is_one_key_stream_of_zeros() -> None:

@@ -134,9 +134,9 @@ def test_the_disk_witness_names_what_it_does_not_judge(hits: dict[str, int], wor
 
 def test_the_disk_witness_names_what_it_judges_first() -> None:
     seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
-    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left unencrypted by wal=off; once)"
-    assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
-    assert rest_witnesses.judge_disk(seen, "plain", excuse) == (True, said)
+    words = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left unencrypted by wal=off; once)"
+    assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (False, words)
+    assert rest_witnesses.judge_disk(seen, "plain", excuse) == (True, words)
 
 
 def test_a_plain_file_as_the_encrypted_arm_fails_every_witness(pair: ServerPair) -> None:

@@ -48,8 +48,8 @@ def test_an_embedded_engine_has_its_cache_in_its_connection() -> None:
     added = cache.connection(engine, cell("small"), 10**9)
     assert "cache_size=-97656" in str(added["pragmas"])
     file = Connection(driver="sqlite", path="x")
-    made = cache.joined(file | {"pragmas": "PRAGMA cipher_page_size=8192"}, added)
-    assert str(made.pragmas).startswith("PRAGMA cipher_page_size=8192;PRAGMA cache_size")
+    joined = cache.joined(file | {"pragmas": "PRAGMA cipher_page_size=8192"}, added)
+    assert str(joined.pragmas).startswith("PRAGMA cipher_page_size=8192;PRAGMA cache_size")
     assert cache.joined(file, {}) == file
 
 
@@ -76,15 +76,15 @@ def test_an_unsupported_cache_size_is_refused(wrong: CellSpec, words: str) -> No
 
 
 def test_it_is_a_condition_and_survives_being_printed(tmp_path: Path) -> None:
-    made = cell("small")
-    assert conditions.named(made) == {"cache": "small"}
-    assert "a tenth of the data" in conditions.worded(conditions.named(made))
+    small = cell("small")
+    assert conditions.named(small) == {"cache": "small"}
+    assert "a tenth of the data" in conditions.worded(conditions.named(small))
     assert conditions.named(cell("warm")) == {}
     done = CliRunner().invoke(commands.cli, ["run", "sqlite:sqlcipher", "--cache", "small", "--print-spec"])
     (tmp_path / "x.toml").write_text(done.output)
-    assert toml.load(tmp_path / "x.toml").cells == [made]
+    assert toml.load(tmp_path / "x.toml").cells == [small]
     changed = matrix.matrix(SQLITE, ["cache=warm,small"])
-    assert [each.cache for each in changed] == ["warm", "small"]
+    assert [cell.cache for cell in changed] == ["warm", "small"]
 
 
 def test_the_usual_time_is_longer_with_a_cell_at_rest_and_a_spec_file_keeps_its_own(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ pages = (length + mmap.PAGESIZE - 1) // mmap.PAGESIZE
 held = (ctypes.c_ubyte * pages)()
 address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
 assert ctypes.CDLL(None, use_errno=True).mincore(ctypes.c_void_p(address), ctypes.c_size_t(length), held) == 0
-print(sum(each & 1 for each in held))
+print(sum(page & 1 for page in held))
 """
 
 
@@ -139,10 +139,10 @@ def test_files_are_written_back_and_released(tmp_path: Path, monkeypatch: pytest
     # Don't drop what another test reads.
     monkeypatch.setattr(cache, "DROP_CACHES", tmp_path.parent / "drop_caches")
     (tmp_path.parent / "drop_caches").touch()
-    said = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])
+    note = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])
     assert resident(path) == 0
-    assert re.search(r"[12] files written back and released \(posix_fadvise\)", said)
-    assert "drop_caches" in said
+    assert re.search(r"[12] files written back and released \(posix_fadvise\)", note)
+    assert "drop_caches" in note
     assert cache.size(tmp_path) == 64 * mmap.PAGESIZE
 
 
@@ -176,8 +176,10 @@ def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServe
                     agent.connect("one", server.connection())
                     pages = agent.query("one", "SELECT MON$PAGE_BUFFERS FROM MON$DATABASE")
                     assert pages == [[str(10**7 // 8192)]]
-                    flags = [each for name, each in opened(server.pid).items() if name.endswith("database.fdb")]
+                    flags = [
+                        file_flags for name, file_flags in opened(server.pid).items() if name.endswith("database.fdb")
+                    ]
                     assert flags
-                    assert all(bool(each & os.O_DIRECT) is direct for each in flags)
+                    assert all(bool(file_flags & os.O_DIRECT) is direct for file_flags in flags)
             finally:
                 server.stop()

@@ -47,9 +47,9 @@ TURNED = bytes(255 - value for value in range(256))
 
 @pytest.fixture(scope="module")
 def run_supervisor() -> Iterator[Supervisor]:
-    with Supervisor(run_directory.new_id()) as made:
-        yield made
-    assert made.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
+    assert run_supervisor.problems == []
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +141,8 @@ def test_a_relay_that_does_not_start_reports_why(run_supervisor: Supervisor) -> 
 
 
 def test_the_relay_dies_with_the_run() -> None:
-    with Supervisor(run_directory.new_id()) as made:
-        relay = DelayRelay(made, [("127.0.0.1", 1)], ROUND_TRIP)
+    with Supervisor(run_directory.new_id()) as supervisor:
+        relay = DelayRelay(supervisor, [("127.0.0.1", 1)], ROUND_TRIP)
         assert run_ownership.start_time(relay.pid)
     wait_for("the relay to end", lambda: not run_ownership.start_time(relay.pid))
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import link
+from ciphercost.host import confined_start, link
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.load import agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from ciphercost.provision.packet_link import carried
@@ -29,16 +28,16 @@ SO_RCVBUFFORCE = 33
 @pytest.fixture
 def run_supervisor(require_possible: RequirePossible) -> Iterator[Supervisor]:
     require_possible(link.check_rights)
-    with Supervisor(run_directory.new_id()) as made:
-        yield made
-    assert made.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
+    assert run_supervisor.problems == []
 
 
 def within(path: Path, do: Callable[[], None]) -> None:
     """Do this in a thread of the link's namespace."""
 
     def there() -> None:
-        agent.enter(path)
+        confined_start.enter(str(path))
         do()
 
     thread = threading.Thread(target=there, daemon=True)

@@ -76,7 +76,7 @@ def test_a_schema_that_appears_after_its_making_was_broken_off_is_dropped(tmp_pa
     engine = Slow(looks=4)
     with (
         pytest.raises(RunError, match="the agent ended"),
-        scratch_schema.own(
+        scratch_schema.temporary(
             cast("OwnSchema", engine), Connection(driver="postgres"), "ciphercost_x", "x", tmp_path / "log"
         ),
     ):

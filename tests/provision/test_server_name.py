@@ -34,7 +34,7 @@ def test_a_site_at_another_address_is_verified_by_its_name(tmp_path: Path) -> No
         without = warm.run(argv, cwd=tmp_path)
         assert site.encrypted.seen == [], "nothing is asked of a site of another name"
         with_it = warm.run([*argv, "--server-name", named], cwd=tmp_path)
-        asked_for = {each.headers["host"] for each in site.encrypted.seen}
+        asked_for = {request.headers["host"] for request in site.encrypted.seen}
         assert asked_for == {f"{named}:{site.encrypted.port}"}
     assert (without.returncode, "name mismatch" in without.stdout) == (1, True), without.stdout
     assert (with_it.returncode, "ENCRYPTED, proven by" in with_it.stdout) == (0, True), with_it.stdout

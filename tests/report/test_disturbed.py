@@ -28,10 +28,10 @@ def estimated(marks: Sequence[list[str]]) -> bool:
     """Whether a cell is disturbed if its slices repeat these marks."""
     random = np.random.default_rng(1)
     estimator, number = CellEstimator(), 0
-    for each in records(random.normal(0, 0.01, (8, 4)), np.ones(8)):
-        own = marks[number % len(marks)] if each.position else []
-        number += bool(each.position)
-        estimator.add(msgspec.structs.replace(each, marks=own))
+    for record in records(random.normal(0, 0.01, (8, 4)), np.ones(8)):
+        slice_marks = marks[number % len(marks)] if record.position else []
+        number += bool(record.position)
+        estimator.add(msgspec.structs.replace(record, marks=slice_marks))
     return estimator.finish("quick", 0.01).disturbed
 
 
@@ -62,16 +62,16 @@ def test_the_warning_names_the_cells_and_what_to_do() -> None:
 
 
 def test_every_report_warns_at_the_top_and_in_the_verdict() -> None:
-    made = results.result(results.cell(disturbed=True))
-    warning, own = disturbed.warning(made.cells), verdict_text.disturbed(made.cells[0])
-    assert own in verdict_text.verdict(made.cells[0])
+    noisy = results.result(results.cell(disturbed=True))
+    warning, sentence = disturbed.warning(noisy.cells), verdict_text.disturbed(noisy.cells[0])
+    assert sentence in verdict_text.verdict(noisy.cells[0])
     assert verdict_text.disturbed(results.cell()) == ""
-    flat = " ".join(terminal.render(made).split())
+    flat = " ".join(terminal.render(noisy).split())
     assert flat.index(warning) < flat.index("what encryption costs")
-    assert own in flat
-    text = md.render(made)
+    assert sentence in flat
+    text = md.render(noisy)
     assert text.index(warning) < text.index("| cell |")
-    page = html.render(made)
+    page = html.render(noisy)
     head, _, means = warning.partition(". ")
     assert page.index(head) < page.index(means) < page.index("<main")
     assert head not in html.render(results.result(results.cell()))
@@ -93,8 +93,8 @@ def test_what_is_printed_in_a_paper_or_a_notebook_warns_too() -> None:
 def test_advice_by_disturbed_cells_warns_too(name: str) -> None:
     noisy, quiet = results.result(results.cell(disturbed=True)), results.result(results.cell())
     for result, warns in ((noisy, True), (quiet, False)):
-        said = formats.with_advice(name, result, advice.advise(result, ["in-transit"]))
-        assert said.lstrip("!* ").startswith(disturbed.warning(noisy.cells)[:20]) is warns
+        printed = formats.with_advice(name, result, advice.advise(result, ["in-transit"]))
+        assert printed.lstrip("!* ").startswith(disturbed.warning(noisy.cells)[:20]) is warns
 
 
 MOSTLY = Disturbance(124, 128, 124, 128, 1.0)
@@ -104,25 +104,25 @@ SOME = Disturbance(50, 128, 60, 128, 0.3)
 
 def test_most_slices_are_like_every_slice_but_with_their_number() -> None:
     """Not only 256 of 256."""
-    made = results.result(results.cell(disturbance=MOSTLY))
+    noisy = results.result(results.cell(disturbance=MOSTLY))
     counted = disturbance.counted(MOSTLY)
     assert "248 of 256" in counted
-    assert counted in disturbed.warning(made.cells)
-    assert counted in verdict_text.verdict(made.cells[0])
-    assert disturbed.warning(made.cells)[:20] in terminal.render(made).splitlines()[0]
+    assert counted in disturbed.warning(noisy.cells)
+    assert counted in verdict_text.verdict(noisy.cells[0])
+    assert disturbed.warning(noisy.cells)[:20] in terminal.render(noisy).splitlines()[0]
     assert disturbed.warning([results.cell(disturbance=SOME)]) == ""
-    assert counted in disturbed.warning([results.cell(disturbance=SOME), made.cells[0]])
+    assert counted in disturbed.warning([results.cell(disturbance=SOME), noisy.cells[0]])
 
 
 def test_one_arm_that_is_disturbed_more_is_not_to_be_relied_on() -> None:
-    made = results.result(results.cell(disturbance=UNEVEN))
-    said = disturbed.warning(made.cells)
-    assert disturbance.state(made.cells[0]) == "uneven"
+    uneven = results.result(results.cell(disturbance=UNEVEN))
+    warning = disturbed.warning(uneven.cells)
+    assert disturbance.state(uneven.cells[0]) == "uneven"
     counted = disturbance.counted(UNEVEN)
     assert {"30 of 128", "4 of 128"} == set(re.findall(r"[0-9]+ of [0-9]+", counted))
-    assert counted in said
-    assert disturbed.UNEVEN in said
-    assert counted in verdict_text.verdict(made.cells[0])
+    assert counted in warning
+    assert disturbed.UNEVEN in warning
+    assert counted in verdict_text.verdict(uneven.cells[0])
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_one_arm_that_is_disturbed_more_is_not_to_be_relied_on() -> None:
     ],
 )
 def test_a_gate_says_so_in_its_first_line(how: Disturbance | None, outcome: str, first: str, status: int) -> None:
-    made = results.result(results.cell(disturbance=how))
-    compared = comparison.compare([Run("a", made, [{}])], limit=0.3, strict=True)
+    result = results.result(results.cell(disturbance=how))
+    compared = comparison.compare([Run("a", result, [{}])], limit=0.3, strict=True)
     assert (compared.gates[0].outcome, compared.exit_status) == (outcome, status)
     for name in ("terminal", "md"):
         line = " ".join(comparison_formats.get(name)(compared).split())
         assert line.lstrip("#❔✅⚠️ ").startswith(first), name
     assert (how in (MOSTLY, UNEVEN)) == ("other processes disturbed" in compared.gates[0].reason)
-    xml, _ = junit.gated(made, 0.3)
+    xml, _ = junit.gated(result, 0.3)
     assert ("other processes disturbed" in xml) == (how in (MOSTLY, UNEVEN))
 
 
@@ -163,19 +163,19 @@ def test_the_state_follows_from_the_counts_of_both_arms(plain: int, encrypted: i
         {"disturbed plain": plain, "disturbed encrypted": encrypted, "slices plain": 40, "slices encrypted": 40}
     )
     counts["disturbed more"] = more
-    made = results.cell(disturbance=disturbance.found(counts))
-    assert disturbance.state(made) == expected
+    cell = results.cell(disturbance=disturbance.total(counts))
+    assert disturbance.state(cell) == expected
 
 
 def test_blocks_count_the_slices_of_each_arm() -> None:
     random = np.random.default_rng(1)
     estimator = CellEstimator()
-    for each in records(random.normal(0, 0.01, (20, 4)), np.ones(20)):
-        hit = bool(each.position) and each.arm == "encrypted" and each.block < 7
-        estimator.add(msgspec.structs.replace(each, marks=["steal"] if hit else []))
-    found = estimator.finish("quick", 0.01)
-    assert found.disturbance == Disturbance(0, 40, 14, 40, 2 / 2**7)
-    assert "disturbed-unevenly" in [each.code for each in found.warnings]
+    for record in records(random.normal(0, 0.01, (20, 4)), np.ones(20)):
+        hit = bool(record.position) and record.arm == "encrypted" and record.block < 7
+        estimator.add(msgspec.structs.replace(record, marks=["steal"] if hit else []))
+    cell_estimate = estimator.finish("quick", 0.01)
+    assert cell_estimate.disturbance == Disturbance(0, 40, 14, 40, 2 / 2**7)
+    assert "disturbed-unevenly" in [warning.code for warning in cell_estimate.warnings]
 
 
 @pytest.mark.parametrize(("sessions", "blocks"), [(1, 20), (8, 6)])
@@ -199,8 +199,8 @@ def test_intervals_cover_unless_a_run_says_that_one_arm_was_disturbed_more(
 
 
 def test_tables_for_programs_name_the_disturbed_cells() -> None:
-    made = results.result(results.cell(disturbed=True), results.cell("mariadb"))
-    rows = list(csv.DictReader(io.StringIO(formats.get("csv")(made))))
+    result = results.result(results.cell(disturbed=True), results.cell("mariadb"))
+    rows = list(csv.DictReader(io.StringIO(formats.get("csv")(result))))
     by_engine = {row["engine"]: row["warnings"].split("; ") for row in rows}
     assert "disturbed" in by_engine["postgresql"]
     assert "disturbed" not in by_engine["mariadb"]

@@ -24,8 +24,8 @@ def full() -> Result:
     """A cell of which everything is known that can be known together, one that failed after its figures, and one without any."""
     levels = cell().arms
     arms = {
-        arm: {**own, "storage": {"sequential_read": speed, "fsync_latency": 80.0}}
-        for (arm, own), speed in zip(levels.items(), (900e6, 800e6), strict=True)
+        arm: {**figures, "storage": {"sequential_read": speed, "fsync_latency": 80.0}, "retries": 12}
+        for (arm, figures), speed in zip(levels.items(), (900e6, 800e6), strict=True)
     }
     whole = cell(
         arms=arms,
@@ -53,9 +53,9 @@ def full() -> Result:
     return result(whole, cut, unproven)
 
 
-def told(name: str, found: Result) -> str:
+def told(name: str, run_result: Result) -> str:
     """What a format shows, without its markup and its lines' ends."""
-    text = formats.get(name)(found)
+    text = formats.get(name)(run_result)
     if name != "terminal":
         text = entities.unescape(re.sub(r"<[^>]*>", " ", text)).replace("\u200b", "")
     return squeezed(text)
@@ -66,40 +66,42 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def said(of: Cell, everything: list[Cell], without: tuple[str, ...]) -> list[str]:
+def texts_of(of: Cell, everything: list[Cell], without: tuple[str, ...]) -> list[str]:
     texts: list[str] = []
-    for each in document.of_cell(of, everything, details=False):
-        match each:
+    for block in document.of_cell(of, everything, details=False):
+        match block:
             case blocks.Standing():
-                texts += [each.reason, *(proof.detail for proof in each.failed)]
+                texts += [block.reason, *(proof.detail for proof in block.failed)]
             case blocks.Figures():
-                texts += [text for row in each.rows for text in row]
+                texts += [text for row in block.rows for text in row]
             case blocks.Note():
-                texts += [each.text] * (each.topic not in without)
+                texts += [block.text] * (block.topic not in without)
             case blocks.Curve():
-                texts += [text for row in (each.head, *each.rows) for text in row]
+                texts += [text for row in (block.head, *block.rows) for text in row]
             case blocks.Findings():
-                texts += [found.text for found in each.found]
+                texts += [finding.text for finding in block.findings]
             case blocks.Warnings():
-                texts += each.texts
+                texts += block.texts
     return texts
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_format_drops_what_is_said_of_a_cell(name: str) -> None:
     # Each cell alone, so that none shares a table with another.
-    for number, each in enumerate(full().cells):
-        found = result(each)
-        shown = told(name, found)
-        texts = said(each, found.cells, ELSEWHERE.get(name, ()))
+    for number, full_cell in enumerate(full().cells):
+        alone = result(full_cell)
+        shown = told(name, alone)
+        texts = texts_of(full_cell, alone.cells, ELSEWHERE.get(name, ()))
         assert len(texts) >= 2, number
         assert [text for text in texts if squeezed(text) not in shown] == []
 
 
 def test_the_cell_of_these_tests_has_notes_on_almost_every_topic() -> None:
-    found = full()
+    run_result = full()
     topics = {
-        note.topic for each in found.cells for note in blocks.only(blocks.Note, document.of_cell(each, found.cells))
+        note.topic
+        for cell in run_result.cells
+        for note in blocks.only(blocks.Note, document.of_cell(cell, run_result.cells))
     }
     # A control has its own test, agents and hops need runs, and a limit is that of a whole machine.
     assert set(get_args(blocks.Topic)) - topics <= {"opening", "control", "agents", "hop", "limit"}

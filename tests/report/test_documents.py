@@ -57,10 +57,12 @@ def adding(us: float, half: float = 0.3, **more: Any) -> Cell:
 
 
 def run(number: int, *cells: Cell, parts: Sequence[Parts] = ()) -> Run:
-    made = result(*cells, id=f"run-{number:02d}", started=f"2026-10-{number:02d}T03:00:00Z", parts=list(parts))
+    run_result = result(*cells, id=f"run-{number:02d}", started=f"2026-10-{number:02d}T03:00:00Z", parts=list(parts))
     error = Error(0.01 / student_t.quantile(0.975, 7), 7, "t over 8 sessions")
-    known = [{name: Interval(math.log(one.ratio), (error,), 8) for name, one in own.overhead.items()} for own in cells]
-    return Run(f"runs/{number:02d}", made, known)
+    known = [
+        {name: Interval(math.log(one.ratio), (error,), 8) for name, one in cell.overhead.items()} for cell in cells
+    ]
+    return Run(f"runs/{number:02d}", run_result, known)
 
 
 def fitted(request: float, byte: float, handshake: float) -> Parts:
@@ -87,25 +89,25 @@ def rising() -> Trend:
 def over_machines() -> Concluded:
     """Three machines with two CPU models, on which encryption adds 4, 5 and 6 µs."""
     names, models = [f"node-{number}" for number in (1, 2, 3)], ("One CPU", "One CPU", "Other CPU")
-    own = {name: adding(4.0 + place) for place, name in enumerate(names)}
+    cells = {name: adding(4.0 + place) for place, name in enumerate(names)}
     error = Error(0.01, 7, "t over 8 sessions")
     measured = [
-        OnMachine(name, name, cpu, {key: Interval(math.log(one.ratio), (error,), 8) for key, one in own[name].overhead.items()}, own[name].overhead)
+        OnMachine(name, name, cpu, {key: Interval(math.log(one.ratio), (error,), 8) for key, one in cells[name].overhead.items()}, cells[name].overhead)
         for name, cpu in zip(names, models, strict=True)
     ]  # fmt: skip
     overhead = machines.over_machines(measured, "full")
-    first = own[names[0]]
+    first = cells[names[0]]
     over = CellOverMachines(
         0, first.engine, [first.version], first.mechanism, first.workload, "postgresql · tls", "throughput", 3, 3, overhead,
-        "differs", added=machines_added.over(own, measured),
+        "differs", added=machines_added.over(cells, measured),
     )  # fmt: skip
     spec = Spec([CellSpec("postgresql", "tls")], cluster="auto", spread=True)
     placed = [
         Machine(name, name, name, [0], cpu=cpu, state="measured") for name, cpu in zip(names, models, strict=True)
     ]
     whole = MachinesRun(1, "20261128-100000-abcdef", "2026-11-28T10:00:00Z", {}, 7, spec, placed, [over], ended="now")
-    bare = msgspec.structs.replace(first, overhead={name: each.overall for name, each in overhead.items()})
-    return Concluded("runs/fleet", whole, [machines_added.shown(bare, over.added)], [own], [measured])
+    bare = msgspec.structs.replace(first, overhead={name: cost.overall for name, cost in overhead.items()})
+    return Concluded("runs/fleet", whole, [machines_added.shown(bare, over.added)], [cells], [measured])
 
 
 DOCUMENTS: dict[str, Callable[[], blocks.Document]] = {
@@ -128,28 +130,28 @@ FORMATS = [
 
 def texts(of: Sequence[blocks.Block], name: str) -> Iterator[str]:
     """What blocks say, without what this format has elsewhere."""
-    for each in of:
-        match each:
+    for block in of:
+        match block:
             case blocks.Text():
-                yield each.text
+                yield block.text
             case blocks.Note():
-                yield each.text[1:]
+                yield block.text[1:]
             case blocks.Alarm():
-                yield from (each.title, *each.lines)
+                yield from (block.title, *block.lines)
             case blocks.Figures():
-                yield from (text for row in each.rows for text in row)
+                yield from (text for row in block.rows for text in row)
             case blocks.Warnings():
-                yield from each.texts
-            case blocks.Items() if not each.summary or name == "md":
-                yield from (item.text for item in each.items)
-            case blocks.Table() if name != "terminal" or each.kind == "figures":
+                yield from block.texts
+            case blocks.Items() if not block.summary or name == "md":
+                yield from (item.text for item in block.items)
+            case blocks.Table() if name != "terminal" or block.kind == "figures":
                 yield from (
-                    text for row in each.rows for text in (row[: each.narrow or None] if name == "terminal" else row)
+                    text for row in block.rows for text in (row[: block.narrow or None] if name == "terminal" else row)
                 )
             case blocks.Plotted() if name != "html":
-                yield from texts([each.table], name)
-            case blocks.Section() if name != "terminal" or not each.background:
-                yield from (each.title, each.differs, *texts(each.blocks, name))
+                yield from texts([block.table], name)
+            case blocks.Section() if name != "terminal" or not block.background:
+                yield from (block.title, block.differs, *texts(block.blocks, name))
 
 
 def squeezed(text: str) -> str:
@@ -164,7 +166,7 @@ def test_no_format_drops_what_a_document_says(kind: str, name: str) -> None:
         text = entities.unescape(re.sub(r"<[^>]*>", " ", text)).replace("\u200b", "")
     wanted = [document.answer, *texts(document.blocks, name)]
     assert len(wanted) > 10
-    assert [each for each in wanted if squeezed(each) not in squeezed(text)] == []
+    assert [sentence for sentence in wanted if squeezed(sentence) not in squeezed(text)] == []
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
@@ -185,17 +187,17 @@ def test_a_pair_tells_what_is_added_in_both_runs_and_how_that_differs() -> None:
 
 
 def test_a_comparison_leads_with_what_is_added_and_its_base() -> None:
-    found = compared()
-    (pair,) = found.pairs
+    compared_runs = compared()
+    (pair,) = compared_runs.pairs
     assert pair.added is not None
-    (said,) = comparison_text.added(found)
-    for each in (pair.added.reference, pair.added.other):
-        assert added_text.adds(each) in said
-        assert added_text.base(each) in said
-    assert added_text.difference(pair.added.difference) in said
-    document = comparison_document.of(found)
-    assert blocks.Text(said) in document.blocks[:2]
-    sections = {each.title: each for each in blocks.only(blocks.Section, document.blocks)}
+    (sentence,) = comparison_text.added(compared_runs)
+    for side in (pair.added.reference, pair.added.other):
+        assert added_text.adds(side) in sentence
+        assert added_text.base(side) in sentence
+    assert added_text.difference(pair.added.difference) in sentence
+    document = comparison_document.of(compared_runs)
+    assert blocks.Text(sentence) in document.blocks[:2]
+    sections = {section.title: section for section in blocks.only(blocks.Section, document.blocks)}
     (figures,) = blocks.only(blocks.Figures, sections[pair.title].blocks)
     assert figures.rows[0] == comparison_text.added_row(pair)
 
@@ -204,18 +206,18 @@ def test_csv_has_what_is_added_beside_the_ratio_of_the_same_metric() -> None:
     (pair,) = compared().pairs
     assert pair.added is not None
     rows = list(csv.DictReader(io.StringIO(comparison_formats.get("csv")(compared()))))
-    (row,) = (each for each in rows if each["added_us"])
+    (row,) = (row for row in rows if row["added_us"])
     assert row["metric"] == pair.added.other.key
     assert float(row["added_us"]) == pair.added.other.added.mean
     assert float(row["reference_added_low_us"]) == pair.added.reference.added.low
     assert float(row["added_change_high_us"]) == pair.added.difference.high
     of_trend = list(csv.DictReader(io.StringIO(trend_formats.get("csv")(rising()))))
     points = [point.added for point in rising().series[0].points]
-    assert [float(each["added_us"]) for each in of_trend] == [each.added.mean for each in points if each is not None]
+    assert [float(row["added_us"]) for row in of_trend] == [cost.added.mean for cost in points if cost is not None]
 
 
 def test_units_that_both_runs_tell_are_compared() -> None:
-    units = {each.unit: each for each in compared().units}
+    units = {unit.unit: unit for unit in compared().units}
     assert set(units) == {"operation", "byte", "new connection"}
     assert (units["new connection"].reference.value, units["new connection"].other.value) == (1700, 900)
     assert units["new connection"].difference.high < 0
@@ -225,25 +227,25 @@ def test_units_that_both_runs_tell_are_compared() -> None:
 
 def test_cells_that_do_not_tell_what_is_added_are_compared_by_ratios_alone() -> None:
     bare = [run(day, adding(ratio, added={})) for day, ratio in ((1, 4.0), (2, 6.0))]
-    found = comparison.compare(bare)
-    assert found.pairs[0].added is None
-    assert list(comparison_text.added(found)) == []
-    (table,) = blocks.only(blocks.Table, comparison_document.of(found).blocks)
+    compared_runs = comparison.compare(bare)
+    assert compared_runs.pairs[0].added is None
+    assert list(comparison_text.added(compared_runs)) == []
+    (table,) = blocks.only(blocks.Table, comparison_document.of(compared_runs).blocks)
     assert table.head == comparison_document.SUMMARY
 
 
 PARTS = st.tuples(st.floats(-10, 10), st.floats(0, 5), st.floats(0, 5)).map(
-    lambda each: Part(each[0], each[0] - each[1], each[0] + each[2])
+    lambda drawn: Part(drawn[0], drawn[0] - drawn[1], drawn[0] + drawn[2])
 )
 
 
 @given(PARTS, PARTS)
 def test_the_interval_of_a_difference_is_at_least_as_wide_as_each_of_both(a: Part, b: Part) -> None:
-    found = added_together.difference(a, b)
+    difference = added_together.difference(a, b)
     back = added_together.difference(b, a)
-    assert found.value == b.value - a.value
-    assert found.high - found.low >= max(each.high - each.low for each in (a, b)) / math.sqrt(2) - 1e-9
-    assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
+    assert difference.value == b.value - a.value
+    assert difference.high - difference.low >= max(part.high - part.low for part in (a, b)) / math.sqrt(2) - 1e-9
+    assert (back.low, back.high) == pytest.approx((-difference.high, -difference.low))
 
 
 # ── trend ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +253,7 @@ def test_the_interval_of_a_difference_is_at_least_as_wide_as_each_of_both(a: Par
 
 def test_each_level_of_a_trend_tells_what_its_runs_add() -> None:
     (series,) = rising().series
-    before, after = (each.added for each in series.levels)
+    before, after = (level.added for level in series.levels)
     assert before is not None
     assert after is not None
     assert before.added.low < 4.1 < before.added.high
@@ -262,24 +264,24 @@ def test_each_level_of_a_trend_tells_what_its_runs_add() -> None:
 
 
 def test_a_trend_leads_with_what_the_newest_runs_add() -> None:
-    found = rising()
-    (series,) = found.series
+    rise = rising()
+    (series,) = rise.series
     newest = series.levels[-1]
     assert newest.added is not None
-    (said,) = trend_text.added(found)
-    assert added_text.adds(newest.added) in said
-    assert added_text.base(newest.added) in said
-    assert trend_document.of(found).blocks[0] == blocks.Text(said)
+    (sentence,) = trend_text.added(rise)
+    assert added_text.adds(newest.added) in sentence
+    assert added_text.base(newest.added) in sentence
+    assert trend_document.of(rise).blocks[0] == blocks.Text(sentence)
     (shift,) = series.shifts
-    levels = [added_text.part(each.added.added) for each in series.levels if each.added is not None]
-    assert added_text.from_to(levels[0], levels[1]) in trend_text.shift_text(found, series, shift)
+    levels = [added_text.part(level.added.added) for level in series.levels if level.added is not None]
+    assert added_text.from_to(levels[0], levels[1]) in trend_text.shift_text(rise, series, shift)
 
 
 def test_a_level_with_a_run_that_does_not_tell_it_has_no_figure() -> None:
     runs = [run(day, adding(4.0 + 0.1 * (day % 3))) for day in range(1, 10)]
     runs[2] = run(3, adding(4.0, added={}))
     (series,) = trend(runs).series
-    assert [each.added for each in series.levels] == [None]
+    assert [level.added for level in series.levels] == [None]
     assert series.points[0].added is not None
     assert series.points[2].added is None
 
@@ -288,20 +290,20 @@ def test_a_level_with_a_run_that_does_not_tell_it_has_no_figure() -> None:
 
 
 def test_machines_lead_with_the_mean_of_what_each_adds() -> None:
-    found = over_machines()
-    added = found.run.cells[0].added
+    fleet = over_machines()
+    added = fleet.run.cells[0].added
     assert added is not None
-    assert [each.added.mean for each in added.machines] == [4.0, 5.0, 6.0]
+    assert [machine.added.mean for machine in added.machines] == [4.0, 5.0, 6.0]
     assert added.overall.added.mean == pytest.approx(5.0)
     half = student_t.quantile(0.975, 2) / math.sqrt(3)
     assert (added.overall.added.low, added.overall.added.high) == pytest.approx((5.0 - half, 5.0 + half))
-    assert [(each.cpu, each.machines) for each in added.types] == [
+    assert [(model.cpu, model.machines) for model in added.types] == [
         ("One CPU", ["node-1", "node-2"]),
         ("Other CPU", ["node-3"]),
     ]
-    whole = added_text.of(found.cells[0])
+    whole = added_text.of(fleet.cells[0])
     assert whole is not None
-    assert added_text.adds(whole) in machines_text.sentences(found)[0]
+    assert added_text.adds(whole) in machines_text.sentences(fleet)[0]
 
 
 def test_one_machine_has_its_own_interval() -> None:

@@ -44,11 +44,11 @@ def check(text: str) -> list[str]:
 
 def stands(text: str, lines: list[str]) -> None:
     """Assert that the text is on one line, with nothing touching it."""
-    found = re.compile(rf"(?<!\S){re.escape(text)}(?!\S)")
-    assert any(found.search(line) for line in lines), f"{text!r} is incomplete in\n" + "\n".join(lines)
+    pattern = re.compile(rf"(?<!\S){re.escape(text)}(?!\S)")
+    assert any(pattern.search(line) for line in lines), f"{text!r} is incomplete in\n" + "\n".join(lines)
 
 
-def said(text: str, lines: list[str]) -> None:
+def uncut(text: str, lines: list[str]) -> None:
     """Assert that no word of the text is cut, unless it is longer than a line."""
     known = {word for line in lines for word in line.split()}
     for word in text.split():
@@ -88,10 +88,10 @@ def arms(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
         "throughput", "server_cpu_us_per_op", "client_cpu_us_per_op", "machine_cpu_us_per_op", "wire_bytes_per_op",
         "read_bytes_per_op", "write_bytes_per_op", "memory_bytes", "start_s",
     )  # fmt: skip
-    own = {name: draw(levels) for name in names}
+    figures = {name: draw(levels) for name in names}
     latency = {"p50": draw(levels), "p99": draw(levels)}
     storage = {key: draw(levels) for key, _ in cell_text.STORAGE}
-    return {arm: {**own, "latency_ms": latency, "storage": storage} for arm in ARMS}
+    return {arm: {**figures, "latency_ms": latency, "storage": storage} for arm in ARMS}
 
 
 @st.composite
@@ -155,22 +155,22 @@ def test_cells_by_themselves(these: list[Cell]) -> None:
         for row in figure_text.costs(cell):
             for text in (row.label, row.cost, row.interval, row.levels):
                 stands(text, lines) if text else None
-        said(cell_text.heading(cell), lines)
-        said(verdict_text.verdict(cell), lines)
-        for each in cell.warnings:
-            said(each.text, lines)
+        uncut(cell_text.heading(cell), lines)
+        uncut(verdict_text.verdict(cell), lines)
+        for warning in cell.warnings:
+            uncut(warning.text, lines)
 
 
 @SETTINGS
 @given(st.lists(VARIANTS, min_size=2, max_size=6, unique=True), st.data())
 def test_cells_of_one_experiment(variants: list[str], data: st.DataObject) -> None:
     these = [
-        data.draw(cells(group="g", variant=each, against_reference=data.draw(estimates()), layer="transit", mechanism="tls"))
-        for each in variants
+        data.draw(cells(group="g", variant=variant, against_reference=data.draw(estimates()), layer="transit", mechanism="tls"))
+        for variant in variants
     ]  # fmt: skip
     lines = check(terminal.render(result(these)))
     for cell in these:
-        said(cell.variant, lines)
+        uncut(cell.variant, lines)
         estimate = cell.overhead["throughput"]
         stands(notation.worded(estimate, "more", "fewer"), lines)
         stands(figure_text.bounds("throughput", estimate), lines)
@@ -187,16 +187,16 @@ def test_cells_without_a_number(cell: Cell, status: str, reason: str) -> None:
         terminal.render(result([bad])),
         terminal.render(result([msgspec.structs.replace(bad, overhead=cell.overhead)])),
     ):
-        said(reason, check(text))
-    group = [msgspec.structs.replace(each, group="g", variant="cipher=chacha20") for each in (cell, bad)]
-    said(reason, check(terminal.render(result(group))))
+        uncut(reason, check(text))
+    group = [msgspec.structs.replace(one, group="g", variant="cipher=chacha20") for one in (cell, bad)]
+    uncut(reason, check(terminal.render(result(group))))
 
 
 def test_sixty_cells() -> None:
     one = Cell("postgresql", "18.4", "transit", "tls", "point-select", 4, "ok", "full", verdict="differs", group="g")
-    found = {"throughput": Estimate(0.75, 0.7, 0.8, p_value=0.01)}
+    overhead = {"throughput": Estimate(0.75, 0.7, 0.8, p_value=0.01)}
     these = [
-        msgspec.structs.replace(one, variant=f"certificate=rsa{number} cipher=chacha20", overhead=found)
+        msgspec.structs.replace(one, variant=f"certificate=rsa{number} cipher=chacha20", overhead=overhead)
         for number in range(60)
     ]
     lines = check(terminal.render(result(these)))
@@ -209,13 +209,13 @@ def test_sixty_cells() -> None:
 def test_curves_and_parts(points: list[tuple[float, Estimate, float]], version: str) -> None:
     for along in ("size", "clients"):
         curve = Curve(
-            "postgresql", version, "tls", "bulk-read", along, [Point(*each, n) for n, each in enumerate(points)]
+            "postgresql", version, "tls", "bulk-read", along, [Point(*point, n) for n, point in enumerate(points)]
         )
         lines = check("\n".join(terminal.curve(curve)))
         for _, estimate, _ in points:
             stands(notation.worded(estimate, "more", "fewer"), lines)
             stands(figure_text.bounds("throughput", estimate), lines)
-    fitted = [Part(each[2], each[2] - each[0], each[2] + each[0]) for each in points]
+    fitted = [Part(point[2], point[2] - point[0], point[2] + point[0]) for point in points]
     parts = [Parts("postgresql", "wire-crypt", "server", one, one, one, [0], 1.0, one, 0.1) for one in fitted]
     lines = check("\n".join(terminal.parts(result([], parts=parts))))
     for one in fitted:
@@ -225,8 +225,8 @@ def test_curves_and_parts(points: list[tuple[float, Estimate, float]], version: 
 def filled(study: StudyResult, here: float, ours: float) -> StudyResult:
     """A study's result with everything measured."""
     figures = [
-        msgspec.structs.replace(each, here=here, here_sd=here / 3, ours=ours, low=ours * 0.9, high=ours * 1.2, n=8)
-        for each in study.figures
+        msgspec.structs.replace(figure, here=here, here_sd=here / 3, ours=ours, low=ours * 0.9, high=ours * 1.2, n=8)
+        for figure in study.figures
     ]
     return msgspec.structs.replace(study, figures=figures)
 
@@ -244,7 +244,7 @@ def test_studies(name: str, here: float | None, ours: float | None, require: Req
         raise
     told = study.compare(record, [])
     lines = check(_study.render(told if here is None or ours is None else filled(told, here, ours)))
-    said(study.title, lines)
+    uncut(study.title, lines)
 
 
 # ── every other screen ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,11 +259,11 @@ def shown(*argv: str, cwd: Path) -> str:
 @pytest.mark.parametrize("command", ["", *sorted(commands.cli.commands)])
 def test_help(command: str, tmp_path: Path) -> None:
     lines = check(shown(*filter(None, [command]), "--help", cwd=tmp_path))
-    made = commands.cli.commands[command] if command else commands.cli
-    for parameter in made.params:
+    chosen = commands.cli.commands[command] if command else commands.cli
+    for parameter in chosen.params:
         for option in parameter.opts:
             if option.startswith("--"):
-                said(option, [line.replace(",", " ").replace("/", " ") for line in lines])
+                uncut(option, [line.replace(",", " ").replace("/", " ") for line in lines])
 
 
 @pytest.mark.parametrize("what", inventory.TABLES)

@@ -68,73 +68,75 @@ def parsed(exposition: str) -> list[Metric]:
     return list(text_string_to_metric_families(exposition))  # type: ignore[no-untyped-call]
 
 
-def families(found: Result) -> dict[str, Metric]:
-    read = parsed(formats.get("openmetrics")(found) + "\n")
-    assert len({each.name for each in read}) == len(read)
-    return {each.name.removeprefix("ciphercost_"): each for each in read}
+def families(run_result: Result) -> dict[str, Metric]:
+    read = parsed(formats.get("openmetrics")(run_result) + "\n")
+    assert len({family.name for family in read}) == len(read)
+    return {family.name.removeprefix("ciphercost_"): family for family in read}
 
 
 def cases(text: str) -> list[junitparser.TestCase]:
     """The test cases, after the schema and the counts were checked."""
     JUNIT.validate(text)
     suites = junitparser.JUnitXml.fromstring(text.encode())
-    found = [case for suite in suites for case in suite]
+    test_cases = [case for suite in suites for case in suite]
     (suite,) = suites
-    kinds = [type(each) for case in found for each in case.result]
+    kinds = [type(outcome) for case in test_cases for outcome in case.result]
     for counts in (suites, suite):
-        assert counts.tests == len(found)
+        assert counts.tests == len(test_cases)
         assert counts.failures == kinds.count(junitparser.Failure)
         assert counts.errors == kinds.count(junitparser.Error)
     assert suite.skipped == kinds.count(junitparser.Skipped)
-    return found
+    return test_cases
 
 
 def outcomes(text: str) -> list[str]:
     """`Failure over-budget`, … or `passed`, by test case."""
-    found = []
+    by_case = []
     for case in cases(text):
-        found += [f"{type(each).__name__} {each.type}" for each in case.result] or ["passed"]
-    return found
+        by_case += [f"{type(outcome).__name__} {outcome.type}" for outcome in case.result] or ["passed"]
+    return by_case
 
 
 # ── the same numbers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def measured(found: Result) -> dict[tuple[str, str], Estimate]:
+def measured(run_result: Result) -> dict[tuple[str, str], Estimate]:
     """By cell and metric, the ratios of proven cells."""
-    cells = zip(cell_ids.ids(found), found.cells, strict=True)
-    return {(name, key): each for name, cell in cells if cell.status == "ok" for key, each in cell.overhead.items()}
+    cells = zip(cell_ids.ids(run_result), run_result.cells, strict=True)
+    return {
+        (name, key): estimate for name, cell in cells if cell.status == "ok" for key, estimate in cell.overhead.items()
+    }
 
 
 def test_openmetrics_has_every_ratio_with_its_bounds(run: Path) -> None:
-    for found in (mixed(), ciphercost.load(run)):
-        read = families(found)
+    for run_result in (mixed(), ciphercost.load(run)):
+        read = families(run_result)
         for family, bound in (
             ("cost_ratio", "ratio"),
             ("cost_lower_bound_ratio", "low"),
             ("cost_upper_bound_ratio", "high"),
         ):
             assert (read[family].type, read[family].unit) == ("gauge", "ratio")
-            values = {(each.labels["cell"], each.labels["metric"]): each.value for each in read[family].samples}
-            assert values == {key: getattr(each, bound) for key, each in measured(found).items()} != {}
+            values = {(sample.labels["cell"], sample.labels["metric"]): sample.value for sample in read[family].samples}
+            assert values == {key: getattr(estimate, bound) for key, estimate in measured(run_result).items()} != {}
 
 
 def test_openmetrics_has_verdict_status_and_versions(run: Path) -> None:
-    for found in (mixed(), ciphercost.load(run)):
-        read = families(found)
+    for run_result in (mixed(), ciphercost.load(run)):
+        read = families(run_result)
         for family in ("verdict", "status"):
             assert read[family].type == "stateset"
             held = {
-                each.labels["cell"]: each.labels[f"ciphercost_{family}"]
-                for each in read[family].samples
-                if each.value == 1
+                sample.labels["cell"]: sample.labels[f"ciphercost_{family}"]
+                for sample in read[family].samples
+                if sample.value == 1
             }
-            known = zip(cell_ids.ids(found), found.cells, strict=True)
-            assert held == {name: state for name, each in known if (state := getattr(each, family))}
-        assert [each.labels["cell"] for each in read["cell"].samples] == cell_ids.ids(found)
-        assert {each.name for each in read["cell"].samples} == {"ciphercost_cell_info"}
+            known = zip(cell_ids.ids(run_result), run_result.cells, strict=True)
+            assert held == {name: state for name, cell in known if (state := getattr(cell, family))}
+        assert [sample.labels["cell"] for sample in read["cell"].samples] == cell_ids.ids(run_result)
+        assert {sample.name for sample in read["cell"].samples} == {"ciphercost_cell_info"}
         (about,) = read["run"].samples
-        assert about.labels["run"] == found.id
+        assert about.labels["run"] == run_result.id
         assert read["run_started_timestamp_seconds"].samples[0].value > 1.7e9
 
 
@@ -149,29 +151,29 @@ def test_openmetrics_without_its_own_types_is_the_older_text_format() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "gate-ci.md").read_text()
     assert "sed -E '/^# TYPE .* (info|stateset)$/d'" in page
     text = re.sub(r"^# TYPE .* (info|stateset)\n", "", formats.get("openmetrics")(mixed()) + "\n", flags=re.MULTILINE)
-    assert {each.partition(" ")[0] for each in re.findall(r"^# TYPE \S+ (.*)$", text, re.MULTILINE)} == {"gauge"}
+    assert {kind.partition(" ")[0] for kind in re.findall(r"^# TYPE \S+ (.*)$", text, re.MULTILINE)} == {"gauge"}
     read = [sample for family in older_text(text) for sample in family.samples]
-    assert {"ciphercost_cost_ratio", "ciphercost_verdict", "ciphercost_run_info"} <= {each.name for each in read}
+    assert {"ciphercost_cost_ratio", "ciphercost_verdict", "ciphercost_run_info"} <= {sample.name for sample in read}
     assert len(read) == len([line for line in text.splitlines() if not line.startswith("#")])
 
 
 def test_bencher_and_github_action_benchmark_have_the_ratios(run: Path) -> None:
-    for found in (mixed(), ciphercost.load(run)):
-        shown = {key: each for key, each in measured(found).items() if key[1] in figure_text.LABELS}
-        read = json.loads(formats.get("bencher")(found))
+    for run_result in (mixed(), ciphercost.load(run)):
+        shown = {key: estimate for key, estimate in measured(run_result).items() if key[1] in figure_text.LABELS}
+        read = json.loads(formats.get("bencher")(run_result))
         jsonschema.validate(read, BENCHER)
-        values = {(name, key): each for name, measures in read.items() for key, each in measures.items()}
+        values = {(name, key): measure for name, measures in read.items() for key, measure in measures.items()}
         assert values == {
             (name, f"{key.replace('_', '-')}-ratio"): {
-                "value": each.ratio,
-                "lower_value": each.low,
-                "upper_value": each.high,
+                "value": estimate.ratio,
+                "lower_value": estimate.low,
+                "upper_value": estimate.high,
             }
-            for (name, key), each in shown.items()
+            for (name, key), estimate in shown.items()
         }
-        entries = json.loads(formats.get("github-action-benchmark")(found))
+        entries = json.loads(formats.get("github-action-benchmark")(run_result))
         jsonschema.validate(entries, ENTRIES)
-        assert len({each["name"] for each in entries}) == len(entries) == len(shown)
+        assert len({entry["name"] for entry in entries}) == len(entries) == len(shown)
 
 
 def test_a_higher_cost_is_a_larger_value_for_github_action_benchmark() -> None:
@@ -216,15 +218,15 @@ def test_a_run_without_cells_is_still_a_document(name: str) -> None:
 
 
 def test_junit_has_a_test_case_for_each_cell() -> None:
-    found = result(
+    run_result = result(
         cell(),
         cell(verdict="unresolved", workload="insert"),
         failed("the server went away"),
         failed("server witness: ssl is off", status="unproven"),
         failed("never steady", status="no-steady-state"),
     )
-    text = formats.get("junit")(found)
-    assert [each.name for each in cases(text)] == cell_ids.ids(found)
+    text = formats.get("junit")(run_result)
+    assert [case.name for case in cases(text)] == cell_ids.ids(run_result)
     assert outcomes(text) == [
         "passed",
         "Skipped unresolved",
@@ -243,8 +245,8 @@ def test_junit_has_a_test_case_for_each_cell() -> None:
 def test_a_budget_decides_a_test_case_by_the_interval(limit: str, outcome: str, status: int) -> None:
     gated = formats.gate("junit")
     assert gated is not None
-    found = result(cell(overhead={"throughput": estimate(0.8, 0.03)}, verdict="unresolved"))
-    text, exit_status = gated(found, float(limit.rstrip("%")) / 100)
+    run_result = result(cell(overhead={"throughput": estimate(0.8, 0.03)}, verdict="unresolved"))
+    text, exit_status = gated(run_result, float(limit.rstrip("%")) / 100)
     assert outcomes(text) == [outcome]
     assert exit_status == status
 
@@ -275,27 +277,27 @@ def test_junit_with_a_budget_by_the_command(run: Path, tmp_path: Path) -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_a_label_is_read_back_unchanged(text: str) -> None:
     exposition = f'# TYPE a gauge\na{{x="{openmetrics.escaped(text)}"}} 1\n# EOF\n'
-    ((sample,),) = [each.samples for each in parsed(exposition)]
+    ((sample,),) = [family.samples for family in parsed(exposition)]
     assert sample.labels["x"] == figure_text.printable(text)
 
 
 @given(TEXTS)
 @settings(max_examples=examples(100), deadline=None)
 def test_no_text_breaks_a_format(text: str) -> None:
-    found = result(
+    run_result = result(
         cell(version=text, variant=text, workload=text, encryption={"cipher": text}),
         failed(text, variant=text),
         machine={"cpu": text, "cores": 2, "kernel": text},
         id=text,
     )
     shown = figure_text.printable(text)
-    read = families(found)
+    read = families(run_result)
     assert read["cell"].samples[0].labels.get("version", "") == shown
     assert read["run"].samples[0].labels.get("cpu", "") == shown
-    error = cases(formats.get("junit")(found))[1].result[0]
+    error = cases(formats.get("junit")(run_result))[1].result[0]
     assert error.message == (shown or "the cell failed")
-    jsonschema.validate(json.loads(formats.get("bencher")(found)), BENCHER)
-    jsonschema.validate(json.loads(formats.get("github-action-benchmark")(found)), ENTRIES)
+    jsonschema.validate(json.loads(formats.get("bencher")(run_result)), BENCHER)
+    jsonschema.validate(json.loads(formats.get("github-action-benchmark")(run_result)), ENTRIES)
 
 
 # ── names of cells ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -308,8 +310,8 @@ def test_a_name_says_what_was_asked_for_and_not_what_the_machine_has() -> None:
         CellSpec("postgresql", "tls", delay="10ms", per_request=True, settings={"shared_buffers": "1GB"}, rate=12.5),
         CellSpec("postgresql", "tls"),
     ]
-    found = result(*(cell(version=f"18.{n}") for n in range(4)), spec=Spec(cells=asked))
-    assert cell_ids.ids(found) == [
+    run_result = result(*(cell(version=f"18.{n}") for n in range(4)), spec=Spec(cells=asked))
+    assert cell_ids.ids(run_result) == [
         "postgresql:tls point-select",
         "postgresql@17:tls point-select one-core clients=8 cipher=chacha20",
         "postgresql:tls point-select per-request rate=12.5 delay=10ms shared_buffers=1GB",

@@ -64,11 +64,11 @@ def result(of: Failures | None) -> Result:
 
 def run(name: str, of: Failures | None, ratio: float = 1.0) -> Run:
     error = Interval(0.0, (Error(0.0005, 7, "t over 8 sessions"),), 8)
-    made = results.result(cell(of, overhead={"throughput": results.estimate(ratio, 0.001)}), id=name)
+    run_result = results.result(cell(of, overhead={"throughput": results.estimate(ratio, 0.001)}), id=name)
     intervals = {"throughput": error}
     if of is not None:
         intervals[failures.key("throughput")] = Interval(-0.06, (Error(0.01, 7, "t"),), 8)
-    return Run(name, made, [intervals])
+    return Run(name, run_result, [intervals])
 
 
 def test_the_headline_begins_with_it() -> None:
@@ -103,10 +103,10 @@ def test_the_page_and_the_notebook_say_so() -> None:
 
 
 def test_tables_and_schemas_for_programs_have_it() -> None:
-    made = msgspec.json.decode(formats.get("json")(result(MANY)))
-    assert made["cells"][0]["failures"]["encrypted"] == 40
+    document = msgspec.json.decode(formats.get("json")(result(MANY)))
+    assert document["cells"][0]["failures"]["encrypted"] == 40
     (row,) = figures.figures(results.result(cell(MANY, warnings=list(failures.warnings(MANY, 38)))))
-    assert row["warnings"].split("; ") == [each.code for each in failures.warnings(MANY, 38)]
+    assert row["warnings"].split("; ") == [warning.code for warning in failures.warnings(MANY, 38)]
 
 
 def test_trackers_get_the_cost_with_failures() -> None:
@@ -172,10 +172,10 @@ def test_two_runs_are_not_equivalent_where_one_arm_of_one_fails_more_often() -> 
 
 
 def test_a_trend_has_a_gap_there() -> None:
-    made = [run(str(number), MANY if number == 3 else None, 1.0) for number in range(6)]
+    undated = [run(str(number), MANY if number == 3 else None, 1.0) for number in range(6)]
     runs = [
-        each._replace(result=msgspec.structs.replace(each.result, started=f"2026-10-{number + 1:02d}T03:00:00Z"))
-        for number, each in enumerate(made)
+        run._replace(result=msgspec.structs.replace(run.result, started=f"2026-10-{number + 1:02d}T03:00:00Z"))
+        for number, run in enumerate(undated)
     ]
     (series,) = trend_analysis.trend(runs).series
     assert [gap.run for gap in series.gaps] == [3]
@@ -187,13 +187,13 @@ def test_a_whole_run_whose_encrypted_arm_loses_slices(tmp_path: Path, regime: st
     """The fake agent fails 8 % of the encrypted arm's slices, which are otherwise like the plain ones."""
     with fake.in_place(tmp_path, f"--sd 0.005 --lose-encrypted 0.08 --lose-as {how}"):
         spec = Spec(cells=[CellSpec("null", "busy", regime=regime)], seed=3, mode="full", sessions=8, time=160.0)  # type: ignore[arg-type]
-        made = pipeline.run(spec, tmp_path / "run")
-    (of,) = (each.failures for each in made.cells)
+        run_result = pipeline.run(spec, tmp_path / "run")
+    (of,) = (cell.failures for cell in run_result.cells)
     assert of is not None
     assert of.encrypted > 8
     assert of.plain == 0
     assert of.encrypted_timeouts == (of.encrypted if how == "timeout" else 0)
-    assert made.cells[0].verdict == "unresolved"
-    assert " ".join(formats.get("terminal")(made).split()).startswith(FIRST)
-    assert conclude.result_of(tmp_path / "run").cells == made.cells
-    assert cost_gate.gate(made, 0, 0.01)[0].outcome in ("fail", "unresolved")
+    assert run_result.cells[0].verdict == "unresolved"
+    assert " ".join(formats.get("terminal")(run_result).split()).startswith(FIRST)
+    assert conclude.result_of(tmp_path / "run").cells == run_result.cells
+    assert cost_gate.gate(run_result, 0, 0.01)[0].outcome in ("fail", "unresolved")

@@ -101,11 +101,16 @@ def test_no_format_prints_a_code_of_the_agent() -> None:
     )
     kinds = {"operations": 9, "seconds": 1.0, "errors": 3, "error_kinds": {"status-404": 2, "closed-early": 1}}
     for code in (*AGENT_CODES, "status-301-https", "42501"):
-        made = results.result(
+        run_result = results.result(
             results.failed(reason=f"can't log in: no [{code}]. Try again", status="unproven", proofs=[proof]),
             results.cell(clients=1, arms={"plain": kinds, "encrypted": kinds}),
         )
-        for text in (terminal.render(made), md.render(made), html.render(made), formats.get("junit")(made)):
+        for text in (
+            terminal.render(run_result),
+            md.render(run_result),
+            html.render(run_result),
+            formats.get("junit")(run_result),
+        ):
             assert f"[{code}]" not in unescape(text)
             assert "status-404" not in text
             assert "closed-early" not in text
@@ -113,8 +118,8 @@ def test_no_format_prints_a_code_of_the_agent() -> None:
 
 def test_json_has_it_with_every_cell(run: tuple[Result, dict[str, int]]) -> None:
     result, _ = run
-    made = json.loads(formats.get("json")(result))
-    assert [each.get("reason", "") for each in made["cells"]] == [each.reason for each in result.cells]
+    document = json.loads(formats.get("json")(result))
+    assert [cell.get("reason", "") for cell in document["cells"]] == [cell.reason for cell in result.cells]
 
 
 def test_progress_says_that_a_cell_failed_and_leaves_the_reason_to_the_report(

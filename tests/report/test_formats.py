@@ -34,26 +34,26 @@ from results import cell, estimate, failed, mixed, recorded, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
-Said = dict[tuple[int, str], tuple[str, str]]
+Printed = dict[tuple[int, str], tuple[str, str]]
 """(cell, label) -> (cost, interval), as a report prints them."""
 
 
 # ── one reader a format ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def in_words(found: Result) -> Said:
+def in_words(run_result: Result) -> Printed:
     return {
         (number, row.label): (row.cost, row.interval)
-        for number, each in enumerate(found.cells)
-        for row in figure_text.rows(each)
+        for number, cell in enumerate(run_result.cells)
+        for row in figure_text.rows(cell)
     }
 
 
-def from_json(text: str) -> Said:
+def from_json(text: str) -> Printed:
     return in_words(msgspec.json.decode(text, type=Result))
 
 
-def from_csv(text: str) -> Said:
+def from_csv(text: str) -> Printed:
     cells: dict[int, Cell] = {}
     for row in csv.DictReader(io.StringIO(text)):
         number = int(row["cell"])
@@ -67,37 +67,39 @@ def from_csv(text: str) -> Said:
 
 def tables(tokens: list[Token]) -> list[list[list[str]]]:
     """The tables of a Markdown page, as rows of displayed text."""
-    found: list[list[list[str]]] = []
+    every_table: list[list[list[str]]] = []
     for token, after in itertools.pairwise(tokens):
         if token.type == "table_open":
-            found.append([])
+            every_table.append([])
         elif token.type == "tr_open":
-            found[-1].append([])
+            every_table[-1].append([])
         elif token.type in ("th_open", "td_open"):
-            found[-1][-1].append(plain(after))
-    return found
+            every_table[-1][-1].append(plain(after))
+    return every_table
 
 
 def plain(token: Token) -> str:
     """The text as displayed, without zero-width spaces."""
-    return "".join(each.content for each in token.children or []).replace(markdown.BREAK, "")
+    return "".join(child.content for child in token.children or []).replace(markdown.BREAK, "")
 
 
-def from_md(text: str) -> Said:
+def from_md(text: str) -> Printed:
     """The first table has a row per cell; then each measured cell has its own."""
-    main, *own = tables(MARKDOWN.parse(text))
+    main, *cell_tables = tables(MARKDOWN.parse(text))
     measured = [number for number, row in enumerate(main[1:]) if row[2]]
     return {
-        (number, row[0]): (row[1], row[2]) for number, table in zip(measured, own, strict=True) for row in table[1:]
+        (number, row[0]): (row[1], row[2])
+        for number, table in zip(measured, cell_tables, strict=True)
+        for row in table[1:]
     }
 
 
 LATEX = {escape: letter for letter, escape in latex.ESCAPES.items()}
-UNESCAPE = re.compile("|".join(re.escape(each) for each in sorted(LATEX, key=len, reverse=True)))
+UNESCAPE = re.compile("|".join(re.escape(escape) for escape in sorted(LATEX, key=len, reverse=True)))
 
 
-def from_latex(text: str) -> Said:
-    found: Said = {}
+def from_latex(text: str) -> Printed:
+    printed: Printed = {}
     number = 0
     body = text.split("\\midrule\n", 1)[1].split("\\endhead\n")[-1].split("\\bottomrule")[0]
     for line in body.splitlines():
@@ -105,10 +107,11 @@ def from_latex(text: str) -> Said:
             number += 1
         elif "\\multicolumn" not in line:
             cells = [
-                UNESCAPE.sub(lambda match: LATEX[match[0]], each) for each in line.removesuffix(" \\\\").split(" & ")
+                UNESCAPE.sub(lambda match: LATEX[match[0]], column)
+                for column in line.removesuffix(" \\\\").split(" & ")
             ]
-            found[number, cells[1]] = (cells[2], cells[3])
-    return found
+            printed[number, cells[1]] = (cells[2], cells[3])
+    return printed
 
 
 class Page(HTMLParser):
@@ -116,7 +119,7 @@ class Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: Said = {}
+        self.printed: Printed = {}
         self._cell, self._costs, self._open = -1, False, False
         self._row: list[str] = []
 
@@ -137,20 +140,20 @@ class Page(HTMLParser):
             self._open = False
         elif tag == "tr" and self._costs and self._row[1:2] != ["cost of encryption"]:
             label, cost, interval, _ = self._row
-            self.said[self._cell, label] = (cost, interval)
+            self.printed[self._cell, label] = (cost, interval)
 
     def handle_data(self, data: str) -> None:
         if self._open:
             self._row[-1] += data
 
 
-def from_html(text: str) -> Said:
+def from_html(text: str) -> Printed:
     page = Page()
     page.feed(text)
-    return page.said
+    return page.printed
 
 
-READERS: dict[str, Callable[[str], Said]] = {
+READERS: dict[str, Callable[[str], Printed]] = {
     "json": from_json,
     "csv": from_csv,
     "md": from_md,
@@ -166,38 +169,38 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_format_has_the_same_numbers(name: str) -> None:
-    for found in (
+    for run_result in (
         mixed(),
         result(cell()),
         result(*[cell(variant=f"v={n}", overhead={"throughput": estimate(0.5 + n / 50)}) for n in range(60)]),
     ):
-        assert READERS[name](formats.get(name)(found)) == in_words(found)
+        assert READERS[name](formats.get(name)(run_result)) == in_words(run_result)
     assert ("8.40 times", "8.15–8.65 times") in in_words(mixed()).values()
     assert ("0.1 % fewer", "0.4 % fewer to 0.2 % more") in in_words(mixed()).values()
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_format_has_the_numbers_of_a_run(name: str, run: Path) -> None:
-    found: Result = ciphercost.load(run)
-    written = formats.get(name)(found)
+    run_result: Result = ciphercost.load(run)
+    written = formats.get(name)(run_result)
     if name == "csv":
         # CSV keeps figures that other reports leave out as noise. Without the levels of the arms, none counts as noise.
-        found = result(*(msgspec.structs.replace(each, arms={}) for each in found.cells))
-    assert READERS[name](written) == in_words(found) != {}
+        run_result = result(*(msgspec.structs.replace(cell, arms={}) for cell in run_result.cells))
+    assert READERS[name](written) == in_words(run_result) != {}
 
 
 def test_csv_and_json_have_every_digit(run: Path) -> None:
-    for found in (mixed(), ciphercost.load(run)):
-        rows = list(csv.DictReader(io.StringIO(formats.get("csv")(found))))
+    for run_result in (mixed(), ciphercost.load(run)):
+        rows = list(csv.DictReader(io.StringIO(formats.get("csv")(run_result))))
         assert list(rows[0]) == list(figures.COLUMNS)
-        cells = json.loads(formats.get("json")(found))["cells"]
+        cells = json.loads(formats.get("json")(run_result))["cells"]
         for row in rows:
             if row["metric"]:
                 known = cells[int(row["cell"])]["overhead"][row["metric"]]
                 assert [float(row[name]) for name in ("ratio", "low", "high")] == [
                     known[name] for name in ("ratio", "low", "high")
                 ]
-        assert {int(row["cell"]) for row in rows} == set(range(len(found.cells)))
+        assert {int(row["cell"]) for row in rows} == set(range(len(run_result.cells)))
 
 
 @pytest.mark.parametrize("name", ["md", "csv", "latex", "json", "terminal"])
@@ -209,11 +212,13 @@ def test_a_cell_without_a_number_has_its_reason_in_every_format(name: str) -> No
 
 @pytest.mark.parametrize("name", ["md", "latex", "csv"])
 def test_figures_of_a_cell_that_is_not_ok_are_always_shown_with_its_status(name: str) -> None:
-    found = result(cell(), cell(status="unproven", workload="old"), cell(status="no-steady-state", workload="wild"))
-    lines = [line for line in formats.get(name)(found).splitlines() if "point-select" not in line]
+    run_result = result(
+        cell(), cell(status="unproven", workload="old"), cell(status="no-steady-state", workload="wild")
+    )
+    lines = [line for line in formats.get(name)(run_result).splitlines() if "point-select" not in line]
     for workload, words_ in (("old", "unproven"), ("wild", "no steady state")):
         assert any(workload in line and words_ in line.lower().replace("-", " ") for line in lines)
-    assert "UNPROVEN" in api.Result.of(found)._repr_html_()
+    assert "UNPROVEN" in api.Result.of(run_result)._repr_html_()
 
 
 # ── escaping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +242,7 @@ def test_markdown_shows_a_text_unchanged(text: str) -> None:
     paragraph = next((token for token in MARKDOWN.parse(f"- {markdown.escaped(text)}") if token.type == "inline"), None)
     shown = plain(paragraph) if paragraph else ""
     assert shown == one_line(text)
-    assert paragraph is None or {each.type for each in paragraph.children or []} <= {"text", "text_special"}
+    assert paragraph is None or {child.type for child in paragraph.children or []} <= {"text", "text_special"}
 
 
 @pytest.mark.parametrize(
@@ -258,19 +263,19 @@ def test_markdown_shows_a_text_unchanged(text: str) -> None:
 def test_nobody_is_mentioned_and_nothing_linked(text: str, written: str) -> None:
     """GitHub looks for mentions after decoding character references, so only a letter in between prevents them."""
     assert markdown.escaped(text) == written
-    assert plain(next(each for each in MARKDOWN.parse(f"### {written}") if each.type == "inline")) == text
+    assert plain(next(token for token in MARKDOWN.parse(f"### {written}") if token.type == "inline")) == text
 
 
 @given(HOSTILE)
 @settings(max_examples=100, deadline=None)
 def test_no_text_breaks_a_markdown_page(text: str) -> None:
-    found = hostile(text)
-    page = md.render(found)
+    run_result = hostile(text)
+    page = md.render(run_result)
     main, *_ = tables(MARKDOWN.parse(page))
     assert {len(row) for row in main} == {6}
     assert main[2][5] == one_line(text) or len(text) > markdown.SHORT
     assert page.count("<details>") == page.count("</details>") == 2
-    assert from_md(page) == in_words(found)
+    assert from_md(page) == in_words(run_result)
 
 
 @given(HOSTILE)
@@ -292,7 +297,9 @@ def test_a_negative_number_in_csv_stays_a_number() -> None:
 def test_latex_prints_a_text_unchanged(text: str) -> None:
     escaped = latex.escaped(text)
     known = {*latex.ESCAPES, *latex.LETTERS}
-    shown = "".join(each if each.isascii() or each in known else f"U+{ord(each):04X}" for each in one_line(text))
+    shown = "".join(
+        letter if letter.isascii() or letter in known else f"U+{ord(letter):04X}" for letter in one_line(text)
+    )
     assert UNESCAPE.sub(lambda match: LATEX[match[0]], escaped) == shown
     bare = UNESCAPE.sub("", escaped)
     assert not set(bare) & set("\\{}_%&#$~^")
@@ -326,13 +333,13 @@ def test_a_comment_is_never_too_long_and_states_what_it_leaves_out(count: int, l
 
 
 def test_a_result_as_a_data_frame_has_a_row_per_figure(run: Path) -> None:
-    for found in (ciphercost.load(run), api.Result.of(mixed())):
-        frame = found.to_polars()
+    for run_result in (ciphercost.load(run), api.Result.of(mixed())):
+        frame = run_result.to_polars()
         assert frame.columns == list(figures.COLUMNS)
-        assert frame.height == sum(max(1, len(each.overhead)) for each in found.cells)
+        assert frame.height == sum(max(1, len(cell.overhead)) for cell in run_result.cells)
         for row in frame.iter_rows(named=True):
             if row["metric"]:
-                assert row["ratio"] == found.cells[row["cell"]].overhead[row["metric"]].ratio
+                assert row["ratio"] == run_result.cells[row["cell"]].overhead[row["metric"]].ratio
 
 
 def test_slices_as_a_data_frame_are_the_record(run: Path, tmp_path: Path) -> None:
@@ -340,9 +347,11 @@ def test_slices_as_a_data_frame_are_the_record(run: Path, tmp_path: Path) -> Non
     records = list(read_slices(run))
     assert frame.height == len(records) > 0
     for name in ("session", "block", "arm", "started", "phase"):
-        assert frame[name].to_list() == [getattr(each, name) for each in records]
-    assert frame["operations"].to_list() == [each.agent and each.agent.operations for each in records]
-    assert frame["host_idle"].to_list() == [each.counters.host_idle if each.counters else None for each in records]
+        assert frame[name].to_list() == [getattr(record, name) for record in records]
+    assert frame["operations"].to_list() == [record.agent and record.agent.operations for record in records]
+    assert frame["host_idle"].to_list() == [
+        record.counters.host_idle if record.counters else None for record in records
+    ]
     done = CliRunner().invoke(
         commands.cli, ["report", str(run), "--format", "parquet", "-o", str(tmp_path / "s.parquet")]
     )
@@ -367,12 +376,12 @@ def test_parquet_without_a_file_or_without_polars_suggests_what_to_do(
 
 
 def test_no_text_breaks_the_table_of_a_notebook() -> None:
-    found = result(cell(version="<script>alert(1)</script>"), failed("a < b & c\x1b[31m"))
-    page = api.Result.of(found)._repr_html_()
+    run_result = result(cell(version="<script>alert(1)</script>"), failed("a < b & c\x1b[31m"))
+    page = api.Result.of(run_result)._repr_html_()
     assert "<script" not in page
     assert "a &lt; b &amp; c\ufffd[31m" in page
     assert "20.0 % fewer" in page
-    assert api.Result.of(found)._repr_markdown_() == md.render(found)
+    assert api.Result.of(run_result)._repr_markdown_() == md.render(run_result)
 
 
 def test_an_unknown_format_names_the_nearest() -> None:

@@ -28,7 +28,7 @@ def gated(*cells: Cell, limit: float = 0.1) -> Comparison:
 def lines(of: Comparison) -> list[str]:
     """The cells' lines of a comment."""
     text = comparison_formats.get("md")(of).partition("<details>")[0]
-    return [each for each in text.splitlines() if each.startswith("- ")]
+    return [line for line in text.splitlines() if line.startswith("- ")]
 
 
 @pytest.mark.parametrize("name", ["terminal", "md"])
@@ -69,8 +69,8 @@ def test_a_cells_line_says_what_is_added_beside_what_the_budget_limits() -> None
 
 def test_a_comment_has_one_line_for_each_cell() -> None:
     of = gated(cell(0.93, 0.95, "differs"), cell(0.70, 0.75, "differs"), cell(0.97, 1.01, "unresolved"))
-    found = lines(of)
-    assert [each.rpartition(" ")[2] for each in found] == ["passes", "fails", "passes"]
+    comment_lines = lines(of)
+    assert [line.rpartition(" ")[2] for line in comment_lines] == ["passes", "fails", "passes"]
 
 
 def test_a_cell_without_a_figure_says_why() -> None:
@@ -91,7 +91,7 @@ def test_a_disturbed_run_is_named_before_anything_else(quiet: tuple[float, float
 
 
 def test_of_two_runs_the_disturbed_one_is_named_in_the_first_line() -> None:
-    calm, hit = (results.result(results.cell(disturbance=each)) for each in (None, UNEVEN))
+    calm, hit = (results.result(results.cell(disturbance=disturbance)) for disturbance in (None, UNEVEN))
     of = comparison.compare([Run("calm", calm, [{}]), Run("busy", msgspec.structs.replace(hit, id="other"), [{}])])
     for name in ("terminal", "md"):
         assert comparison_formats.get(name)(of).lstrip("*").startswith("busy: ")

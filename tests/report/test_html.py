@@ -83,12 +83,12 @@ def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         client=attack,
     )
     shown = msgspec.structs.replace(result.cells[0], variant=attack, workload=attack, warnings=[Warning_("x", attack)])
-    made = msgspec.structs.replace(
+    attacked = msgspec.structs.replace(
         result, cells=[broken, shown], command=attack, machine={"cpu": attack, attack: attack}
     )
     path = tmp_path_factory.mktemp("lost") / html_page.NAME
     traces = trace.read(quick)
-    path.write_text(html.render(made, [*traces, *traces]))
+    path.write_text(html.render(attacked, [*traces, *traces]))
     nothing = msgspec.structs.replace(result, cells=[broken, broken])
     (path.parent / "nothing.html").write_text(html.render(nothing))
     return path
@@ -159,8 +159,8 @@ def test_violations_and_requests_are_detected(visit: Any) -> None:
     assert opened.complaints, "the page's policy blocks the picture"
     assert opened.page.evaluate("document.documentElement.scrollWidth") > 375
     assert ["small", 9] in opened.page.evaluate(browser.TEXTS)
-    assert any("color-contrast" in each for each in opened.faults())
-    assert any("image-alt" in each for each in opened.faults())
+    assert any("color-contrast" in fault for fault in opened.faults())
+    assert any("image-alt" in fault for fault in opened.faults())
 
 
 def test_plots_have_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
@@ -217,7 +217,7 @@ def test_print_shows_what_is_folded_on_a_screen(visit: Any) -> None:
 
 def test_the_keyboard_reaches_every_fold(visit: Any) -> None:
     opened = visit("quick")
-    opened.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = false; })")
+    opened.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = false; })")
     reached = 0
     for _ in range(60):
         opened.page.keyboard.press("Tab")
@@ -241,8 +241,8 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
 def test_the_answer_comes_first_even_if_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     assert opened.page.inner_text("h1") == verdict_text.sentences(result_of(quick))[0]
-    for said in verdict_text.sentences(result_of(quick))[1:]:
-        assert said in opened.page.inner_text("header")
+    for sentence in verdict_text.sentences(result_of(quick))[1:]:
+        assert sentence in opened.page.inner_text("header")
     assert opened.page.evaluate("document.querySelector('header figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
@@ -258,13 +258,13 @@ def test_the_page_has_the_same_figures_as_the_terminal(visit: Any, quick: Path) 
 
 
 def test_a_budget_is_a_line_and_a_verdict_by_the_intervals_end() -> None:
-    made = results.result(results.cell(overhead={"throughput": results.estimate(0.8, 0.05)}))  # 16 to 24 %
+    run_result = results.result(results.cell(overhead={"throughput": results.estimate(0.8, 0.05)}))  # 16 to 24 %
     for budget, verdict in ((0.25, "within"), (0.2, "not resolved"), (0.15, "over")):
-        text = html.render(made, budget=budget)
+        text = html.render(run_result, budget=budget)
         assert f">{verdict}</td>" in text
         assert "The dashed line is the budget" in text
         assert "Cheapest mechanisms within the budget" in text
-    assert "budget" not in html.render(made).partition("<body>")[2]
+    assert "budget" not in html.render(run_result).partition("<body>")[2]
 
 
 def test_a_page_is_small(pages: dict[str, Path]) -> None:
@@ -309,21 +309,21 @@ def test_a_run_survives_a_page_that_can_not_be_drawn(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(html_page.SWITCH, raising=False)
-    said: list[str] = []
+    messages: list[str] = []
     (tmp_path / "result.json").write_text("{")
-    with supervisor.Supervisor("test-draw") as own:
-        html_page.page(tmp_path, own, said.append)
-        assert "could not write report.html" in said[0]
+    with supervisor.Supervisor("test-draw") as supervising:
+        html_page.page(tmp_path, supervising, messages.append)
+        assert "could not write report.html" in messages[0]
         assert not (tmp_path / html_page.NAME).exists()
         # There is a result, but a slice is damaged, so the page would show half a record.
         (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())
         (tmp_path / "plan.json").write_bytes((quick / "plan.json").read_bytes())
         (tmp_path / "slices.jsonl").write_text('{"cell": 0}\n')
-        html_page.page(tmp_path, own, said.append)
-        assert "slices.jsonl, line 1" in said[1]
+        html_page.page(tmp_path, supervising, messages.append)
+        assert "slices.jsonl, line 1" in messages[1]
         monkeypatch.setenv(html_page.SWITCH, "off")
-        html_page.page(tmp_path, own, said.append)
-        assert len(said) == 2
+        html_page.page(tmp_path, supervising, messages.append)
+        assert len(messages) == 2
 
 
 def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path) -> None:
@@ -363,9 +363,9 @@ def test_the_details_have_everything_that_a_cell_can_have() -> None:
         config_diff=["ssl: off | on"],
         conditions={"delay": "10ms"},
     )
-    made = msgspec.structs.replace(results.result(), cells=[rich, results.cell("mariadb")])
-    text = html_module.unescape(re.sub(r"<[^>]*>", " ", html.render(made)))
-    for said in (
+    run_result = msgspec.structs.replace(results.result(), cells=[rich, results.cell("mariadb")])
+    text = html_module.unescape(re.sub(r"<[^>]*>", " ", html.render(run_result)))
+    for expected in (
         "MySQL Connector/J 9.7.0",
         "1 × INSERT INTO t VALUES (?)",
         "2 → 2 round trips",
@@ -378,7 +378,7 @@ def test_the_details_have_everything_that_a_cell_can_have() -> None:
         "40 handshakes under load, 10 resumed",
         "10ms round trip added",
     ):
-        assert said in " ".join(text.split()), said
+        assert expected in " ".join(text.split()), expected
 
 
 def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> None:

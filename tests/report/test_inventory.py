@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def test_the_error_for_a_run_where_there_are_none_does_not_list_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"`ciphercost list runs` has no '20261127': there is none in \./runs"):
+    with pytest.raises(UsageError, match=rf"'20261127': {re.escape(inventory.NO_RUNS)}"):
         inventory.show("runs", "20261127")
 
 
@@ -53,7 +54,10 @@ try:
     inventory.show("engines", "ngnix")
 except UsageError as error:
     print(error)
-print([each for each in sys.modules if each.startswith("ciphercost.engines.nginx")])
+print([module for module in sys.modules if module.startswith("ciphercost.engines.nginx")])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["`ciphercost list engines` has no 'ngnix': did you mean 'nginx'?", "[]"]
+    refusal, loaded = done.stdout.splitlines()
+    assert "no 'ngnix'" in refusal
+    assert "did you mean 'nginx'" in refusal
+    assert loaded == "[]"

@@ -11,7 +11,7 @@ from ciphercost.report.words import machines_text
 
 
 @pytest.mark.parametrize(
-    ("ratios", "p_value", "said"),
+    ("ratios", "p_value", "words"),
     [
         (
             (1.032, 1.011, 1.213),
@@ -31,10 +31,10 @@ from ciphercost.report.words import machines_text
     ],
 )
 def test_a_standard_deviation_is_written_like_any_figure(
-    ratios: tuple[float, float, float], p_value: float, said: str
+    ratios: tuple[float, float, float], p_value: float, words: str
 ) -> None:
     sd, low, high = map(math.log, ratios)
-    assert machines_text.differ(Between(sd, low, high, p_value)) == said
+    assert machines_text.differ(Between(sd, low, high, p_value)) == words
 
 
 def test_an_interval_without_end_is_printed() -> None:

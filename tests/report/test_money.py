@@ -34,13 +34,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(*args: object) -> Done:
-    return CliRunner().invoke(commands.cli, [str(each) for each in args])
+    return CliRunner().invoke(commands.cli, [str(arg) for arg in args])
 
 
-def priced(made: Cell, price: Price = HOURLY) -> Money:
-    (found,) = money.at_price(result(made), price).cells
-    assert found.money is not None
-    return found.money
+def priced(unpriced: Cell, price: Price = HOURLY) -> Money:
+    (shown,) = money.at_price(result(unpriced), price).cells
+    assert shown.money is not None
+    return shown.money
 
 
 # ── prices ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,9 +94,9 @@ CURRENCIES = st.sampled_from(["", "$", "€", "£", "¥", "US$", "EUR", "kr", "�
 @settings(max_examples=examples(300), deadline=None)
 def test_every_price_is_read_back_from_what_is_printed(amount: object, prefix: str, suffix: str, per: str) -> None:
     assume(not (prefix and suffix))
-    made = units.price(f"{prefix}{amount:f}{suffix}/vcpu-{per}")
-    assert made == Price(float(str(amount)), "hour" if per == "hour" else "month", prefix, suffix)
-    assert units.price(money.price_text(made).replace(" per ", "/")) == made
+    price = units.price(f"{prefix}{amount:f}{suffix}/vcpu-{per}")
+    assert price == Price(float(str(amount)), "hour" if per == "hour" else "month", prefix, suffix)
+    assert units.price(money.price_text(price).replace(" per ", "/")) == price
 
 
 ALMOST = st.builds(
@@ -114,12 +114,12 @@ ALMOST = st.builds(
 @settings(max_examples=examples(500), deadline=None)
 def test_any_text_is_a_price_or_a_usage_error(text: str) -> None:
     try:
-        made = units.price(text)
+        price = units.price(text)
     except UsageError:
         return
-    assert 0 < made.amount <= units.MOST_MONEY
-    assert not (made.prefix and made.suffix)
-    assert not set(made.prefix + made.suffix) & set("<>&\"'\\`*_[]()#|@!\n\t 0123456789")
+    assert 0 < price.amount <= units.MOST_MONEY
+    assert not (price.prefix and price.suffix)
+    assert not set(price.prefix + price.suffix) & set("<>&\"'\\`*_[]()#|@!\n\t 0123456789")
 
 
 # ── amounts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,19 +127,19 @@ def test_any_text_is_a_price_or_a_usage_error(text: str) -> None:
 
 def test_money_is_the_added_cpu_time_at_the_price() -> None:
     """12.75 µs · 25 % = 3.1875 CPU seconds more per million operations; an hour of 0.036 costs 0.00001 per second."""
-    found = priced(cell(overhead={"server_cpu_per_op": Estimate(1.25, 1.2, 1.3)}))
-    million, busy = found.per_million_operations, found.per_busy_vcpu_month
-    assert found.metric == "server_cpu_per_op"
+    amounts = priced(cell(overhead={"server_cpu_per_op": Estimate(1.25, 1.2, 1.3)}))
+    million, busy = amounts.per_million_operations, amounts.per_busy_vcpu_month
+    assert amounts.metric == "server_cpu_per_op"
     assert million is not None
     assert busy is not None
     assert (million.value, million.low, million.high) == pytest.approx((3.1875e-5, 2.55e-5, 3.825e-5))
-    assert (busy.value, busy.low, busy.high) == pytest.approx([0.036 * 730 * each for each in (0.25, 0.2, 0.3)])
+    assert (busy.value, busy.low, busy.high) == pytest.approx([0.036 * 730 * share for share in (0.25, 0.2, 0.3)])
 
 
 def test_a_price_per_month_is_a_price_per_hour_of_730_hours() -> None:
     hourly, monthly = (priced(cell(), price) for price in (Price(0.04, "hour"), Price(0.04 * 730, "month")))
-    for each in ("per_million_operations", "per_busy_vcpu_month"):
-        one, other = getattr(hourly, each), getattr(monthly, each)
+    for field in ("per_million_operations", "per_busy_vcpu_month"):
+        one, other = getattr(hourly, field), getattr(monthly, field)
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
 
 
@@ -151,8 +151,8 @@ def test_a_price_per_month_is_a_price_per_hour_of_730_hours() -> None:
 )
 @settings(max_examples=examples(200), deadline=None)
 def test_the_line_has_the_amounts_in_order(ratio: float, below: float, above: float, amount: float) -> None:
-    made = cell(overhead={"server_cpu_per_op": Estimate(ratio, ratio * (1 - below), ratio * (1 + above))})
-    (shown,) = money.at_price(result(made), Price(amount, "hour")).cells
+    measured = cell(overhead={"server_cpu_per_op": Estimate(ratio, ratio * (1 - below), ratio * (1 + above))})
+    (shown,) = money.at_price(result(measured), Price(amount, "hour")).cells
     line = money.line(shown)
     assert "e-" not in line
     assert "nan" not in line
@@ -163,7 +163,7 @@ def test_the_line_has_the_amounts_in_order(ratio: float, below: float, above: fl
     if million.low > 0 and below + above:
         match = re.search(r": ([\d.,]+) more \(([\d.,]+)–([\d.,]+)\) per million", line)
         assert match is not None
-        value, low, high = (float(each.replace(",", "")) for each in match.groups())
+        value, low, high = (float(number.replace(",", "")) for number in match.groups())
         assert low <= value <= high
         assert low < high
 
@@ -179,13 +179,13 @@ def test_the_line_has_the_amounts_in_order(ratio: float, below: float, above: fl
     ],
 )
 def test_words_and_digits_follow_the_interval(ratio: float, low: float, high: float, text: str) -> None:
-    made = cell(overhead={"server_cpu_per_op": Estimate(ratio, low, high)})
-    (shown,) = money.at_price(result(made), HOURLY).cells
+    measured = cell(overhead={"server_cpu_per_op": Estimate(ratio, low, high)})
+    (shown,) = money.at_price(result(measured), HOURLY).cells
     assert text in money.line(shown)
 
 
 @pytest.mark.parametrize(
-    ("made", "reason"),
+    ("measured", "reason"),
     [
         (cell(overhead={"throughput": estimate(0.8)}), "ciphercost can't see its processes"),
         (cell("null", "busy", layer="control"), "encrypts nothing"),
@@ -197,13 +197,13 @@ def test_words_and_digits_follow_the_interval(ratio: float, low: float, high: fl
         ),
     ],
 )
-def test_unknown_money_has_its_reason(made: Cell, reason: str) -> None:
-    found = priced(made)
-    assert found.per_million_operations is None
-    assert found.per_busy_vcpu_month is None
-    assert reason in found.reason
-    (shown,) = money.at_price(result(made), HOURLY).cells
-    assert found.reason in money.line(shown)
+def test_unknown_money_has_its_reason(measured: Cell, reason: str) -> None:
+    amounts = priced(measured)
+    assert amounts.per_million_operations is None
+    assert amounts.per_busy_vcpu_month is None
+    assert reason in amounts.reason
+    (shown,) = money.at_price(result(measured), HOURLY).cells
+    assert amounts.reason in money.line(shown)
 
 
 # ── reports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,22 +214,22 @@ def spoken(text: str) -> str:
 
 
 def test_every_format_with_money_has_the_same_line() -> None:
-    found = money.at_price(result(cell(), cell(workload="connect")), HOURLY)
-    line = money.line(found.cells[0])
+    run_result = money.at_price(result(cell(), cell(workload="connect")), HOURLY)
+    line = money.line(run_result.cells[0])
     assert formats.with_price() == ["html", "json", "md", "terminal"]
-    assert line in spoken(terminal.render(found))
-    assert markdown.escaped(line) in md.render(found)
-    assert line in html.render(found)
-    read = msgspec.json.decode(formats.get("json")(found), type=Result)
-    assert read.cells[0].money == found.cells[0].money
-    result_schema.validate(json.loads(formats.get("json")(found)))
+    assert line in spoken(terminal.render(run_result))
+    assert markdown.escaped(line) in md.render(run_result)
+    assert line in html.render(run_result)
+    read = msgspec.json.decode(formats.get("json")(run_result), type=Result)
+    assert read.cells[0].money == run_result.cells[0].money
+    result_schema.validate(json.loads(formats.get("json")(run_result)))
 
 
 def test_an_experiment_has_money_for_each_cell() -> None:
-    cells = [cell(group="g", variant=f"cipher={each}") for each in ("aes256-gcm", "chacha20")]
-    found = money.at_price(result(*cells), HOURLY)
-    page = spoken(terminal.render(found))
-    assert [f"{each.variant}: {money.line(each)}" in page for each in found.cells] == [True, True]
+    cells = [cell(group="g", variant=f"cipher={cipher}") for cipher in ("aes256-gcm", "chacha20")]
+    run_result = money.at_price(result(*cells), HOURLY)
+    page = spoken(terminal.render(run_result))
+    assert [f"{cell.variant}: {money.line(cell)}" in page for cell in run_result.cells] == [True, True]
 
 
 def test_without_a_price_no_report_mentions_money() -> None:

@@ -17,20 +17,21 @@ from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
 from ciphercost.report import plots
 from ciphercost.report.formats import html, md, terminal
 from ciphercost.report.plots import Subject, _draw, curve, forest, where
-from test_agreement import made as study_of
+from ciphercost.report.words import cell_text
+from test_agreement import study_result as study_of
 
 WIDTHS = (390, 1024, 1280, 1300, 1440)
 WIDE = 1280
 OUTSIDE = """
 () => [...document.querySelectorAll('main figure svg[role=img]')].filter(s => s.checkVisibility()).flatMap(svg => {
   const frame = svg.viewBox.baseVal;
-  return [...svg.querySelectorAll('text, path, line, rect')].map(each => {
-    const box = each.getBBox(), to = svg.getScreenCTM().inverse().multiply(each.getScreenCTM());
+  return [...svg.querySelectorAll('text, path, line, rect')].map(mark => {
+    const box = mark.getBBox(), to = svg.getScreenCTM().inverse().multiply(mark.getScreenCTM());
     const left = box.x * to.a + box.y * to.c + to.e, top = box.x * to.b + box.y * to.d + to.f;
-    const slack = each.tagName === 'text' ? 6 : 1;
+    const slack = mark.tagName === 'text' ? 6 : 1;
     const out = left < frame.x - slack || top < frame.y - slack || left + box.width > frame.x + frame.width + slack
       || top + box.height > frame.y + frame.height + slack;
-    return out ? [each.tagName, each.textContent, left, left + box.width, frame.width] : null;
+    return out ? [mark.tagName, mark.textContent, left, left + box.width, frame.width] : null;
   }).filter(Boolean);
 })
 """
@@ -52,14 +53,14 @@ def many() -> Result:
         "wire_bytes_per_op": 2000.0,
     }
     dearer = {name: 1.4 * value for name, value in arm.items()}
-    own: dict[str, Any] = {"arms": {"plain": arm, "encrypted": dearer}, "disturbed": True}
-    cells = [results.cell(clients=count, workload="point-select", **own) for count in (1, 8, 32)]
+    common: dict[str, Any] = {"arms": {"plain": arm, "encrypted": dearer}, "disturbed": True}
+    cells = [results.cell(clients=count, workload="point-select", **common) for count in (1, 8, 32)]
     wide = msgspec.structs.replace(results.estimate(0.9), low=0.001, high=30.0)
-    cells.append(results.cell("mariadb", "innodb-tde", layer="rest", overhead={"throughput": wide}, **own))
+    cells.append(results.cell("mariadb", "innodb-tde", layer="rest", overhead={"throughput": wide}, **common))
     cells.append(results.failed(workload="a workload with a name that is longer than what usually has room in a chart"))
     points = [
-        Point(float(n), each, 5.0, 0)
-        for n, each in ((1, wide), (8, results.estimate(0.7)), (32, results.estimate(0.6)))
+        Point(float(n), estimate, 5.0, 0)
+        for n, estimate in ((1, wide), (8, results.estimate(0.7)), (32, results.estimate(0.6)))
     ]
     line = Curve("postgresql", "18.4", "tls", "point-select", "clients", points)
     part = {
@@ -118,7 +119,7 @@ def test_the_table_of_contents_leads_to_every_section_and_cell(opened: Any, widt
     visit = opened(width)
     visit.open_all()
     seen = visit.page.evaluate(
-        """() => ['details.contents', 'nav.side'].filter(each => document.querySelector(each).checkVisibility())"""
+        """() => ['details.contents', 'nav.side'].filter(selector => document.querySelector(selector).checkVisibility())"""
     )
     assert seen == [shown]
     links = visit.page.evaluate(
@@ -126,8 +127,8 @@ def test_the_table_of_contents_leads_to_every_section_and_cell(opened: Any, widt
     )
     sections = visit.page.evaluate("[...document.querySelectorAll('main h2')].map(h => h.id)")
     cells = visit.page.evaluate("[...document.querySelectorAll('details.cell .body')].map(b => b.id)")
-    assert [each for each in links if each.startswith("h-")] == sections
-    assert [each for each in links if each.startswith("cell-")] == cells
+    assert [link for link in links if link.startswith("h-")] == sections
+    assert [link for link in links if link.startswith("cell-")] == cells
     assert visit.page.evaluate(
         "[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.getElementById(a.hash.slice(1)))"
     )
@@ -155,12 +156,12 @@ def test_every_colour_of_a_chart_contrasts_with_the_page(opened: Any, scheme: st
     read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(n).trim())"
     ground, *shown = visit.page.evaluate(read, ["--page", *names])
     assert len(set(shown)) == len(names), "one meaning per colour"
-    assert [(name, each) for name, each in zip(names, shown, strict=True) if contrast(each, ground) < 3] == []
+    assert [(name, colour) for name, colour in zip(names, shown, strict=True) if contrast(colour, ground) < 3] == []
 
 
 def contrast(one: str, other: str) -> float:
     """WCAG's ratio of two colours."""
-    light, dark = sorted((luminance(each) for each in (one, other)), reverse=True)
+    light, dark = sorted((luminance(colour) for colour in (one, other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -228,23 +229,23 @@ def test_a_plot_file_has_its_title_and_its_cell(tmp_path: Path) -> None:
         assert f"ciphercost run {result.id}" in texts, "no likely font is wider"
     one = results.result(results.cell(variant="size=1MB"))
     (path,) = plots.write(Subject(one), tmp_path / "one", "svg")
-    said = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text()))
+    printed = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text()))
     for words in (forest.TITLES["throughput"], "postgresql 18.4 · tls · point-select"):
-        assert words in said
+        assert words in printed
     (path,) = plots.write(Subject(one), tmp_path / "png", "png")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_plot_file_of_a_cell_names_the_cell() -> None:
-    made = results.result(results.cell(variant="size=1MB"), results.cell("mariadb"))
-    shape = next(plots.every(Subject(made)))
-    title, cell, run = plots.heading(made, shape._replace(cell=0, caption="Latency, ms"))
-    assert (title, run) == ("Latency, ms", f"ciphercost run {made.id}")
-    assert cell == "postgresql 18.4 · tls · point-select · 4 clients · capacity · size=1MB"
+    run_result = results.result(results.cell(variant="size=1MB"), results.cell("mariadb"))
+    shape = next(plots.every(Subject(run_result)))
+    title, cell, run = plots.heading(run_result, shape._replace(cell=0, caption="Latency, ms"))
+    assert (title, run) == ("Latency, ms", f"ciphercost run {run_result.id}")
+    assert cell == f"{cell_text.heading(run_result.cells[0])} · size=1MB"
 
 
 def cells_of(*clients: int) -> list[Cell]:
-    return [results.cell(clients=each) for each in clients]
+    return [results.cell(clients=count) for count in clients]
 
 
 def test_the_result_keeps_a_curve_of_two_values_and_reports_show_those_of_three() -> None:
@@ -253,8 +254,8 @@ def test_the_result_keeps_a_curve_of_two_values_and_reports_show_those_of_three(
     (three,) = curves.curves(cells_of(1, 8, 32))
     assert [point.x for point in three.points] == [1, 8, 32]
     assert curves.curves(cells_of(8)) == []
-    for made, shown in ((two, False), (three, True)):
-        result = results.result(*cells_of(1, 8, 32), curves=[made])
+    for line, shown in ((two, False), (three, True)):
+        result = results.result(*cells_of(1, 8, 32), curves=[line])
         assert bool(list(curve.plots(Subject(result)))) is shown
         for render in (terminal.render, md.render):
             assert ("cost against clients" in render(result)) is shown

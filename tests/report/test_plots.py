@@ -128,8 +128,8 @@ def test_mixed_cells_have_a_described_plot_per_measure_and_a_failed_one_is_in_th
 
 @pytest.mark.parametrize("verdicts", [("unresolved", "differs"), ("differs", "unresolved"), ("unresolved",) * 2])
 def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verdict, Verdict]) -> None:
-    made = [priced("mysql", 0.5), results.cell("mariadb", overhead={"latency_p50": results.estimate(1.3)})]
-    cells = [msgspec.structs.replace(cell, verdict=each) for cell, each in zip(made, verdicts, strict=True)]
+    measured = [priced("mysql", 0.5), results.cell("mariadb", overhead={"latency_p50": results.estimate(1.3)})]
+    cells = [msgspec.structs.replace(cell, verdict=verdict) for cell, verdict in zip(measured, verdicts, strict=True)]
     answer = verdict_text.answer(result_of(*cells))
     assert all(notation.interval(cell.overhead[figure_text.main_metric(cell)]) in answer for cell in cells)
 
@@ -137,12 +137,12 @@ def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verd
 def test_a_cell_unresolved_only_by_the_correction_is_marked() -> None:
     weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
     vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
-    for said in (verdict_text.verdict(weak), verdict_text.answer(result_of(weak))):
-        assert verdict_text.BY_ITSELF in said
-        assert "could have detected" not in said
-    for said in (verdict_text.verdict(vague), verdict_text.answer(result_of(vague))):
-        assert verdict_text.BY_ITSELF not in said
-        assert f"{vague.smallest_effect:.1%}".rstrip("%") in said
+    for text in (verdict_text.verdict(weak), verdict_text.answer(result_of(weak))):
+        assert verdict_text.BY_ITSELF in text
+        assert "could have detected" not in text
+    for text in (verdict_text.verdict(vague), verdict_text.answer(result_of(vague))):
+        assert verdict_text.BY_ITSELF not in text
+        assert f"{vague.smallest_effect:.1%}".rstrip("%") in text
 
 
 def test_a_control_among_others_is_a_diamond() -> None:
@@ -200,7 +200,7 @@ def written(directory: Path, lines: list[SliceRecord], cells: int = 1) -> Path:
         "cells": [{"spec": {"engine": "null", "mechanism": "busy"}}] * cells,
     }  # fmt: skip
     (directory / "plan.json").write_bytes(msgspec.json.encode(facts))
-    (directory / "slices.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+    (directory / "slices.jsonl").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     return directory
 
 
@@ -214,30 +214,30 @@ def test_a_trace_has_every_counted_slice_and_no_lead_in(tmp_path: Path) -> None:
     marked = msgspec.structs.replace(lines[1], marks=["steal"])
     failed = msgspec.structs.replace(lines[2], agent=None, error="gone")
     pilot = msgspec.structs.replace(lines[3], phase="pilot")
-    (found,) = trace.read(written(tmp_path, [lines[0], marked, failed, *lines[3:], pilot]))
-    assert (found.counted, found.lead_ins, found.failed, found.marked) == (23, 6, 1, {"steal": 1})
-    assert len(found.ticks) == 25
-    assert found.ticks[0].marks == ("steal",)
-    assert found.ticks[1] == Tick(0.0, 1, "capacity", found.ticks[1].arm, 0.0, ("failed",))
-    assert found.latency == {}, "no histogram, no latencies"
+    (cell_trace,) = trace.read(written(tmp_path, [lines[0], marked, failed, *lines[3:], pilot]))
+    assert (cell_trace.counted, cell_trace.lead_ins, cell_trace.failed, cell_trace.marked) == (23, 6, 1, {"steal": 1})
+    assert len(cell_trace.ticks) == 25
+    assert cell_trace.ticks[0].marks == ("steal",)
+    assert cell_trace.ticks[1] == Tick(0.0, 1, "capacity", cell_trace.ticks[1].arm, 0.0, ("failed",))
+    assert cell_trace.latency == {}, "no histogram, no latencies"
 
 
 def test_latencies_are_those_of_the_histograms_of_complete_blocks(tmp_path: Path) -> None:
     from hdrh.histogram import HdrHistogram
 
     lines = []
-    for each in simulated(4):
+    for record in simulated(4):
         histogram = HdrHistogram(1, 3_600_000_000_000, 3)
         for value in range(1, 1001):
-            histogram.record_value(value * (1000 if each.arm == "plain" else 3000))
-        agent: AgentSlice | None = each.agent
+            histogram.record_value(value * (1000 if record.arm == "plain" else 3000))
+        agent: AgentSlice | None = record.agent
         assert agent is not None
-        made = msgspec.structs.replace(agent, histogram=histogram.encode().decode())
-        lines.append(msgspec.structs.replace(each, phase="latency", agent=made))
-    (found,) = trace.read(written(tmp_path, lines[:-1]))
-    assert found.open_loop
-    assert found.latency["plain"].requests == 3 * 2 * 1000, "the last block is incomplete"
-    (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
+        timed = msgspec.structs.replace(agent, histogram=histogram.encode().decode())
+        lines.append(msgspec.structs.replace(record, phase="latency", agent=timed))
+    (cell_trace,) = trace.read(written(tmp_path, lines[:-1]))
+    assert cell_trace.open_loop
+    assert cell_trace.latency["plain"].requests == 3 * 2 * 1000, "the last block is incomplete"
+    (plot,) = latency.plots(Subject(result_of(results.cell()), [cell_trace]))
     assert [row[0] for row in plot.table.rows] == ["50 %", "90 %", "99 %"]
     plain, encrypted = (float(text.split()[0]) for text in plot.table.rows[0][1:])
     assert [plain, encrypted] == pytest.approx([0.5, 1.5], rel=0.01)
@@ -250,13 +250,13 @@ def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list
     histogram = HdrHistogram(1, 3_600_000_000_000, 3)
     for value in range(1, requests + 1):
         histogram.record_value(value * 1000)
-    text, found = histogram.encode().decode(), []
-    for number, each in enumerate(simulated(blocks)):
-        assert each.agent is not None
-        mine = "" if each.arm == without and number % 2 else text
-        agent = msgspec.structs.replace(each.agent, histogram=mine, operations=requests)
-        found.append(msgspec.structs.replace(each, agent=agent))
-    return found
+    text, lines = histogram.encode().decode(), []
+    for number, record in enumerate(simulated(blocks)):
+        assert record.agent is not None
+        mine = "" if record.arm == without and number % 2 else text
+        agent = msgspec.structs.replace(record.agent, histogram=mine, operations=requests)
+        lines.append(msgspec.structs.replace(record, agent=agent))
+    return lines
 
 
 def test_a_damaged_histogram_of_a_closed_loop_is_reported_with_its_place(tmp_path: Path) -> None:
@@ -275,20 +275,20 @@ def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
 ) -> None:
     monkeypatch.setattr(trace, "MOST_HISTOGRAMS", 16)
     lines = closed(20, without=without)
-    (found,) = trace.read(written(tmp_path, lines))
+    (cell_trace,) = trace.read(written(tmp_path, lines))
     for arm in ARMS:
-        timed = [each for each in lines if each.arm == arm and each.position and each.agent and each.agent.histogram]
-        assert found.latency[arm].requests == 100 * len(timed)
-    assert found.stride == 4
+        timed = [line for line in lines if line.arm == arm and line.position and line.agent and line.agent.histogram]
+        assert cell_trace.latency[arm].requests == 100 * len(timed)
+    assert cell_trace.stride == 4
     # 40 slices, of which ten are read, have a thousand requests: the last one drawn is the 99th of a hundred.
-    assert found.latency["plain"].shares[-1] == pytest.approx(0.99)
-    (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
+    assert cell_trace.latency["plain"].shares[-1] == pytest.approx(0.99)
+    (plot,) = latency.plots(Subject(result_of(results.cell()), [cell_trace]))
     assert "4,000 plain" in plot.note
     assert "one slice in 4" in plot.note
     monkeypatch.undo()
     (whole,) = trace.read(tmp_path)
     assert whole.stride == 1
-    assert [whole.latency[arm].requests for arm in ARMS] == [found.latency[arm].requests for arm in ARMS]
+    assert [whole.latency[arm].requests for arm in ARMS] == [cell_trace.latency[arm].requests for arm in ARMS]
 
 
 def test_a_quantile_is_drawn_only_with_enough_requests_beyond_it() -> None:
@@ -320,8 +320,8 @@ def test_slices_are_points_one_by_one_until_there_are_too_many() -> None:
 
 
 def test_a_marked_slice_has_another_shape() -> None:
-    found = Trace([*ticks(10), *ticks(3, marks=("steal",))], {}, False, 26, 0, 0, {"steal": 6}, 0)
-    (plot,) = slices.plots(Subject(result_of(results.cell()), [found]))
+    cell_trace = Trace([*ticks(10), *ticks(3, marks=("steal",))], {}, False, 26, 0, 0, {"steal": 6}, 0)
+    (plot,) = slices.plots(Subject(result_of(results.cell()), [cell_trace]))
     assert sum(row["marked"] for row in rows(plot, "points")) == 6
     crosses = [path for path in re.findall(r'<path[^>]* d="([^"]*)"', plot.drawn(page=True)) if path.count("M") == 2]
     assert len(crosses) == 6
@@ -337,8 +337,8 @@ def test_a_curve_has_a_point_and_an_interval_for_each_cell() -> None:
         Point(1e5, results.estimate(0.6), None, 1),
         Point(1e6, results.estimate(0.5), None, 2),
     ]
-    made = Curve("nginx", "1.26", "tls", "file", "size", points)
-    (plot,) = curve.plots(Subject(result_of(curves=[made])))
+    size_curve = Curve("nginx", "1.26", "tls", "file", "size", points)
+    (plot,) = curve.plots(Subject(result_of(curves=[size_curve])))
     assert [(row["x"], round(row["cost"])) for row in rows(plot, "points")] == [(1e3, 20), (1e5, 40), (1e6, 50)]
     assert {"1KB", "1MB"} <= set(texts(plot.drawn()))
     assert plot.table.rows[0][3] == "+5 µs"
@@ -377,7 +377,7 @@ def test_control_characters_are_shown_and_have_no_effect() -> None:
 def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
     """vl-convert aborts on what XML forbids, which would end all other tests too."""
     cells = [priced("mysql", 0.5, variant=ILL), priced("mysql", 0.6, variant="other", reason=ILL)]
-    made = result_of(
+    run_result = result_of(
         *cells,
         curves=[
             Curve(ILL, ILL, "tls", ILL, "size", [Point(n * 1e3, results.estimate(0.8), 5.0, 0) for n in (1, 2, 3)])
@@ -386,18 +386,19 @@ def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
     shares = [0.0, 0.5, 0.9]
     arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
     traces = [Trace(ticks(10, marks=(ILL,)), arms, False, 20, 0, 0, {ILL: 20}, 0)] * 2
-    drawn = [each.drawn(page=page) for each in plots.every(Subject(made, traces, 0.1)) for page in (True, False)]
+    drawn = [plot.drawn(page=page) for plot in plots.every(Subject(run_result, traces, 0.1)) for page in (True, False)]
     assert any(WELL in text for text in drawn)
     assert not [text for text in drawn if figure_text.printable(text) != text]
     assert plots._draw.png(drawn[1]).startswith(b"\x89PNG")
 
 
 def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
-    made = results.result(results.cell(variant=ILL, version=ILL), results.failed(ILL, workload=ILL))
+    run_result = results.result(results.cell(variant=ILL, version=ILL), results.failed(ILL, workload=ILL))
     compared = comparison.compare(
-        [comparison_types.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
+        [comparison_types.Run(name, msgspec.structs.replace(run_result, id=name), [{}, {}]) for name in (ILL, "b")],
+        limit=0.1,
     )
-    for text in (html.render(made), terminal.render(made), comparison_formats.get("terminal")(compared)):
+    for text in (html.render(run_result), terminal.render(run_result), comparison_formats.get("terminal")(compared)):
         assert "c\ufffd[31m" in text
         assert figure_text.printable(text) == text
     assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))
@@ -437,29 +438,29 @@ def test_an_error_leaves_no_half_of_a_page(tmp_path: Path) -> None:
 
 def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: Path) -> None:
     run = nothing_measured(tmp_path / "run")
-    made = results.result(results.failed())
-    html.write(made, run, tmp_path / "page.html")
+    run_result = results.result(results.failed())
+    html.write(run_result, run, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     (tmp_path / "own.html").write_text("old")
     for name, target in (("link", "own.html"), ("dangling", "new.html")):
         (tmp_path / name).symlink_to(target)
-        html.write(made, run, tmp_path / name)
+        html.write(run_result, run, tmp_path / name)
         assert (tmp_path / name).is_symlink()
         assert (tmp_path / target).read_text() == page
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
-        html.write(made, run, tmp_path / "pipe")
+        html.write(run_result, run, tmp_path / "pipe")
         assert reader.communicate(timeout=60)[0].decode() == page
     assert (tmp_path / "pipe").is_fifo()
-    html.write(made, run, Path(os.devnull))
+    html.write(run_result, run, Path(os.devnull))
     assert Path(os.devnull).is_char_device()
     assert not list(tmp_path.glob(".*"))
 
 
 def test_a_page_states_how_much_of_a_slice_is_not_counted() -> None:
     share = f"{schedule.DISCARD:.0%}".replace("%", " %")
-    said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
-    assert f"the first {share} of each slice is not counted" in said
+    text = " ".join(_method.sentences(Subject(results.result(results.cell()))))
+    assert f"the first {share} of each slice is not counted" in text
 
 
 # ── files
@@ -470,7 +471,7 @@ def test_a_suffix_of_another_form_is_refused_and_so_is_a_run_without_a_number(tm
     for form, name in (("png", "plots.svg"), ("svg", "x.png")):
         with pytest.raises(UsageError, match=f"doesn't write .{name[-3:]}"):
             plots.write(Subject(one), tmp_path / name, form)
-    with pytest.raises(UsageError, match="no cell of this run has a number"):
+    with pytest.raises(UsageError, match=r"no plot .*: no cell"):
         plots.write(Subject(result_of(results.failed())), tmp_path / "none.svg", "svg")
     assert not list(tmp_path.iterdir())
 
@@ -483,6 +484,6 @@ def test_a_single_file_states_how_many_plots_it_leaves_out(tmp_path: Path, capsy
         "client_cpu_us_per_op": 3.0,
     }
     dearer = {name: 2 * value for name, value in arm.items()}
-    made = result_of(results.cell(arms={"plain": arm, "encrypted": dearer}))
-    plots.report(Subject(made), tmp_path / "one.svg", "svg")
+    run_result = result_of(results.cell(arms={"plain": arm, "encrypted": dearer}))
+    plots.report(Subject(run_result), tmp_path / "one.svg", "svg")
     assert "1 more was left out" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from ciphercost.report.plots.profile import THIN, Box, boxes
 
 STACKS = st.dictionaries(
     st.lists(st.sampled_from(["a`f", "a`g", "b`?", "kernel`w"]), min_size=1, max_size=4).map(
-        lambda each: ("nginx", *each)
+        lambda stack: ("nginx", *stack)
     ),
     st.tuples(st.floats(0, 100), st.floats(0, 100)),
     min_size=1,
@@ -23,9 +23,9 @@ STACKS = st.dictionaries(
 
 def above(box: Box, every: list[Box]) -> list[Box]:
     return [
-        each
-        for each in every
-        if each.row == box.row - 1 and each.at <= box.at + 1e-9 and box.at + box.wide <= each.at + each.wide + 1e-9
+        other
+        for other in every
+        if other.row == box.row - 1 and other.at <= box.at + 1e-9 and box.at + box.wide <= other.at + other.wide + 1e-9
     ]
 
 
@@ -48,8 +48,8 @@ def test_frames_lie_below_their_callers_and_beside_each_other(
 def test_the_first_graph_less_the_second_is_the_difference(stacks: dict[tuple[str, ...], tuple[float, float]]) -> None:
     frames = profile_tree.tree(stacks)
     more, less = (sum(box.wide for box in boxes(frames, sign) if box.row == 0) for sign in (1, -1))
-    roots = [each for each in frames if each.parent < 0]
-    added = sum(each.encrypted_us - each.plain_us for each in roots)
+    roots = [frame for frame in frames if frame.parent < 0]
+    added = sum(root.encrypted_us - root.plain_us for root in roots)
     assert more - less == pytest.approx(added, abs=2 * THIN * (more + less) + 1e-6)
 
 

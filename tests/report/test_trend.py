@@ -40,17 +40,17 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 def run(day: int, *cells: Cell, **more: Any) -> Run:
     """A run of that day, with the intervals that its estimates print."""
     known: dict[str, Any] = {"id": f"run-{day:02d}", "started": f"2026-10-{day:02d}T03:00:00Z"} | more
-    made = result(*cells, **known)
+    run_result = result(*cells, **known)
     intervals = [
         {
             name: Interval(
-                math.log(each.ratio), (Error(HALF / student_t.quantile(0.975, 7), 7, "t over 8 sessions"),), 8
+                math.log(estimate.ratio), (Error(HALF / student_t.quantile(0.975, 7), 7, "t over 8 sessions"),), 8
             )
-            for name, each in own.overhead.items()
+            for name, estimate in cell.overhead.items()
         }
-        for own in cells
+        for cell in cells
     ]
-    return Run(f"runs/{day:02d}", made, intervals)
+    return Run(f"runs/{day:02d}", run_result, intervals)
 
 
 def costing(ratio: float, **more: Any) -> Cell:
@@ -59,7 +59,7 @@ def costing(ratio: float, **more: Any) -> Cell:
 
 def noise(seed: int, count: int = 20) -> list[float]:
     """Ratios of one level."""
-    return [float(each) for each in 0.8 * np.exp(np.random.default_rng(seed).normal(0, HALF / 2.4, count))]
+    return [float(ratio) for ratio in 0.8 * np.exp(np.random.default_rng(seed).normal(0, HALF / 2.4, count))]
 
 
 def stepped(at: int = 12, count: int = 20, **more: Any) -> list[Run]:
@@ -101,17 +101,17 @@ def test_a_cost_that_falls_is_a_change_but_no_rise() -> None:
     falling = [
         run(day, costing(ratio * math.exp(3 * HALF * (day > 10)))) for day, ratio in enumerate(noise(2), start=1)
     ]
-    series = only(made := trend(falling, fail_on_rise=True))
+    series = only(falling_trend := trend(falling, fail_on_rise=True))
     assert [shift.higher for shift in series.shifts] == [False]
-    assert made.exit_status == DONE
+    assert falling_trend.exit_status == DONE
 
 
 def test_for_cpu_more_is_higher() -> None:
-    made = [
+    runs = [
         run(day, cell(regime="one-core", overhead={"server_cpu_per_op": estimate(1.2 * factor, HALF), "throughput": estimate(0.8)}))
         for day, factor in enumerate([*[1.0] * 8, *[1.1] * 8], start=1)
     ]  # fmt: skip
-    series = only(trend(made))
+    series = only(trend(runs))
     assert series.metric == "server_cpu_per_op"
     assert [shift.higher for shift in series.shifts] == [True]
 
@@ -122,9 +122,9 @@ def test_with_fail_on_rise_the_last_change_decides() -> None:
     undone = [
         run(day, costing(ratio * math.exp(-4 * HALF * (7 < day < 14)))) for day, ratio in enumerate(noise(3), start=1)
     ]
-    found = trend(undone, fail_on_rise=True)
-    assert [shift.higher for shift in only(found).shifts] == [True, False]
-    assert found.exit_status == DONE
+    whole_trend = trend(undone, fail_on_rise=True)
+    assert [shift.higher for shift in only(whole_trend).shifts] == [True, False]
+    assert whole_trend.exit_status == DONE
 
 
 def test_of_many_cells_without_a_change_few_histories_show_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,11 +133,11 @@ def test_of_many_cells_without_a_change_few_histories_show_one(monkeypatch: pyte
     random = np.random.default_rng(4)
     claims = 0
     for _ in range(50):
-        made = [
+        runs = [
             run(day, *(costing(0.8 * math.exp(random.normal(0, HALF / 2.4)), workload=f"w{n}") for n in range(10)))
             for day in range(1, 16)
         ]
-        claims += any(series.found == "changed" for series in trend(made).series)
+        claims += any(series.found == "changed" for series in trend(runs).series)
     assert claims / 50 <= 0.16, claims
 
 
@@ -145,21 +145,21 @@ def alike(seed: int, count: int = 24) -> list[Run]:
     """A history without a change whose neighbouring runs are alike."""
     random = np.random.default_rng(seed)
     values = correlated_runs._series(random, 1, count, 0.9)[0]
-    return [run(number + 1, costing(0.8 * math.exp(HALF * each))) for number, each in enumerate(values)]
+    return [run(number + 1, costing(0.8 * math.exp(HALF * value))) for number, value in enumerate(values)]
 
 
 def test_changes_of_correlated_runs_are_withheld_and_the_report_says_why() -> None:
-    made = [only(trend(alike(seed))) for seed in range(8)]
-    withheld = [each for each in made if each.withheld]
+    all_series = [only(trend(alike(seed))) for seed in range(8)]
+    withheld = [series for series in all_series if series.withheld]
     assert len(withheld) >= 3
-    for each in withheld:
-        assert (each.found, each.shifts, each.smallest_step) == ("unchanged", [], None)
-        assert each.correlation is not None
-        assert each.correlation > 0.2
-    of = trend(alike(next(seed for seed, each in enumerate(made) if each.withheld)))
-    said = trend_text.verdict(of, only(of))
-    assert f"correlation {only(of).correlation:.2g}" in said
-    assert "24 runs" in said
+    for series in withheld:
+        assert (series.found, series.shifts, series.smallest_step) == ("unchanged", [], None)
+        assert series.correlation is not None
+        assert series.correlation > 0.2
+    of = trend(alike(next(seed for seed, series in enumerate(all_series) if series.withheld)))
+    verdict = trend_text.verdict(of, only(of))
+    assert f"correlation {only(of).correlation:.2g}" in verdict
+    assert "24 runs" in verdict
 
 
 def test_with_few_runs_a_change_is_reported_with_a_warning() -> None:
@@ -174,32 +174,32 @@ def test_with_few_runs_a_change_is_reported_with_a_warning() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_too_few_runs_are_said_to_be_too_few(count: int) -> None:
-    found = trend(stepped(at=1, count=count))
-    assert only(found).found == "too-few"
-    assert only(found).levels == []
-    assert only(found).shifts == []
-    text = trend_formats.get("terminal")(found)
-    assert found.least_runs == 8
-    assert f"{found.least_runs} runs" in " ".join(text.split())
+    whole_trend = trend(stepped(at=1, count=count))
+    assert only(whole_trend).found == "too-few"
+    assert only(whole_trend).levels == []
+    assert only(whole_trend).shifts == []
+    text = trend_formats.get("terminal")(whole_trend)
+    assert whole_trend.least_runs == 8
+    assert f"{whole_trend.least_runs} runs" in " ".join(text.split())
     assert trend_text.FEW in " ".join(text.split())
 
 
 def test_eight_runs_are_enough_for_one_cell_but_not_for_ten() -> None:
     assert only(trend(stepped(at=4, count=8))).found == "changed"
     many = [run(day, *(costing(0.8, workload=f"w{n}") for n in range(10))) for day in range(1, 9)]
-    found = trend(many)
-    assert {series.found for series in found.series} == {"too-few"}
-    assert found.least_runs == history.least_runs(10) > 8
+    whole_trend = trend(many)
+    assert {series.found for series in whole_trend.series} == {"too-few"}
+    assert whole_trend.least_runs == history.least_runs(10) > 8
 
 
 # ── order, matching ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_runs_are_in_the_order_in_which_they_began_and_count_once() -> None:
-    made = stepped()
-    found = trend([*made[::-1], made[3]])
-    assert [side.id for side in found.runs] == [each.result.id for each in made]
-    assert msgspec.json.encode(found) == msgspec.json.encode(trend(made))
+    runs = stepped()
+    whole_trend = trend([*runs[::-1], runs[3]])
+    assert [side.id for side in whole_trend.runs] == [run.result.id for run in runs]
+    assert msgspec.json.encode(whole_trend) == msgspec.json.encode(trend(runs))
 
 
 def test_times_with_and_without_a_zone_are_ordered() -> None:
@@ -209,18 +209,18 @@ def test_times_with_and_without_a_zone_are_ordered() -> None:
 
 
 def test_a_cell_with_other_conditions_is_another_cell() -> None:
-    made = [
+    runs = [
         run(day, costing(0.8, clients=4 if day % 2 else 8), costing(0.7, workload="connect")) for day in range(1, 5)
     ]
-    found = trend(made)
-    assert sorted(len(series.points) for series in found.series) == [2, 2, 4]
-    assert found.once == 0
+    whole_trend = trend(runs)
+    assert sorted(len(series.points) for series in whole_trend.series) == [2, 2, 4]
+    assert whole_trend.once == 0
 
 
 def test_cells_that_one_run_has_are_counted_and_not_listed() -> None:
-    found = trend([run(1, costing(0.8), costing(0.8, workload="once")), run(2, costing(0.8))])
-    assert found.once == 1
-    assert trend_text.ONCE in " ".join(trend_formats.get("terminal")(found).split())
+    whole_trend = trend([run(1, costing(0.8), costing(0.8, workload="once")), run(2, costing(0.8))])
+    assert whole_trend.once == 1
+    assert trend_text.ONCE in " ".join(trend_formats.get("terminal")(whole_trend).split())
 
 
 def test_two_versions_in_one_run_stay_apart() -> None:
@@ -229,8 +229,8 @@ def test_two_versions_in_one_run_stay_apart() -> None:
 
 
 def test_a_run_without_a_number_is_a_gap_with_its_reason() -> None:
-    made = [run(1, costing(0.8)), run(2, failed("the disk is full")), run(3, costing(0.8))]
-    series = only(trend(made))
+    runs = [run(1, costing(0.8)), run(2, failed("the disk is full")), run(3, costing(0.8))]
+    series = only(trend(runs))
     assert [point.run for point in series.points] == [0, 2]
     assert [(gap.run, gap.reason) for gap in series.gaps] == [(1, "failed: the disk is full")]
 
@@ -243,23 +243,27 @@ def test_libraries_kernel_cpu_and_tool_are_named_where_they_change() -> None:
         machine=MACHINE | {"kernel": "6.6", "cpu": "Other CPU", "memory": MACHINE["memory"] + 1_000_000},  # type: ignore[operator]
         tool={"name": "ciphercost", "version": "0.2.0"},
     )
-    found = trend([run(1, costing(0.8)), changed])
-    names = [each.name for each in only(found).points[1].changed]
+    whole_trend = trend([run(1, costing(0.8)), changed])
+    names = [change.name for change in only(whole_trend).points[1].changed]
     assert sorted(names) == ["ciphercost version", "cpu", "kernel", "server library"]
-    assert [machine for machine, _ in found.machines] == ["Test CPU, 2 cores", "Other CPU, 2 cores"]
-    assert trend_text.LOUD in trend_formats.get("terminal")(found)
+    assert [machine for machine, _ in whole_trend.machines] == ["Test CPU, 2 cores", "Other CPU, 2 cores"]
+    assert trend_text.LOUD in trend_formats.get("terminal")(whole_trend)
 
 
 def test_only_the_number_of_a_servers_cores_counts() -> None:
     cores = ("0-1", "2,3", "0-2", "0-1,5")
-    series = only(trend([run(day, costing(0.8, cores={"server": each})) for day, each in enumerate(cores, start=1)]))
-    assert [[(each.name, each.other) for each in point.changed] for point in series.points] == [
+    series = only(
+        trend(
+            [run(day, costing(0.8, cores={"server": server_cores})) for day, server_cores in enumerate(cores, start=1)]
+        )
+    )
+    assert [[(change.name, change.other) for change in point.changed] for point in series.points] == [
         [], [], [("number of cores of server", "3")], []
     ]  # fmt: skip
 
 
 def test_one_run_is_refused() -> None:
-    with pytest.raises(UsageError, match="needs at least two runs, and got 1"):
+    with pytest.raises(UsageError, match="two runs, and got 1:"):
         trend([run(1, costing(0.8)), run(1, costing(0.8))])
 
 
@@ -277,8 +281,8 @@ RUNS: dict[str, Callable[[], list[Run]]] = {
     "no cell in common": lambda: [run(1, costing(0.8)), run(2, costing(0.8, workload="connect"))],
     "other machine": lambda: [*stepped()[:19], run(20, costing(0.8), machine=MACHINE | {"cpu": "Other CPU"})],
     "a factor": lambda: [run(day, cell(overhead={"latency_p50": estimate(3.0 + day % 2)})) for day in range(1, 12)],
-    "long": lambda: [run(day, costing(each), id=f"r{day}", started=f"2026-{day // 28 + 1:02d}-{day % 28 + 1:02d}T00:00:00Z")
-                     for day, each in enumerate(noise(5, 40))],
+    "long": lambda: [run(day, costing(ratio), id=f"r{day}", started=f"2026-{day // 28 + 1:02d}-{day % 28 + 1:02d}T00:00:00Z")
+                     for day, ratio in enumerate(noise(5, 40))],
 }  # fmt: skip
 """Runs whose trends look different."""
 
@@ -376,7 +380,7 @@ def test_the_page_fits_and_fetches_nothing(kind: str, width: int, scheme: str, c
         assert visit.faults() == []
         assert (visit.asked, visit.complaints) == ([], [])
         plots = visit.page.evaluate(
-            "[...document.querySelectorAll('figure svg')].filter(each => each.checkVisibility()).length"
+            "[...document.querySelectorAll('figure svg')].filter(plot => plot.checkVisibility()).length"
         )
         assert plots == sum(bool(series.points) for series in KINDS[kind].series)
 
@@ -405,7 +409,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def invoked(*arguments: object) -> Any:
-    return CliRunner().invoke(commands.cli, [str(each) for each in arguments])
+    return CliRunner().invoke(commands.cli, [str(argument) for argument in arguments])
 
 
 def test_directories_a_parent_and_json_give_the_same_costs(measured: Path) -> None:
@@ -416,22 +420,22 @@ def test_directories_a_parent_and_json_give_the_same_costs(measured: Path) -> No
         [measured / "results" / "1.json", measured / "runs" / "run2"],
         [measured / "runs", measured / "results"],
     ]
-    made = [json.loads(invoked("trend", *each, "--format", "json").output) for each in given]
-    for each in made:
-        (series,) = each["series"]
+    outputs = [json.loads(invoked("trend", *arguments, "--format", "json").output) for arguments in given]
+    for output in outputs:
+        (series,) = output["series"]
         assert [point["estimate"]["ratio"] for point in series["points"]] == [
-            point["estimate"]["ratio"] for point in made[0]["series"][0]["points"]
+            point["estimate"]["ratio"] for point in outputs[0]["series"][0]["points"]
         ]
         assert series["found"] == "too-few"
 
 
 def test_the_intervals_of_a_result_are_those_that_it_prints(measured: Path) -> None:
-    found = conclude.result_of(measured / "runs" / "run1")
-    (intervals,) = of_result(found)
-    assert set(intervals) <= set(found.cells[0].overhead)
-    for name, each in intervals.items():
-        low, high = (math.exp(bound) for bound in each.bounds())
-        printed = found.cells[0].overhead[name]
+    run_result = conclude.result_of(measured / "runs" / "run1")
+    (intervals,) = of_result(run_result)
+    assert set(intervals) <= set(run_result.cells[0].overhead)
+    for name, interval in intervals.items():
+        low, high = (math.exp(bound) for bound in interval.bounds())
+        printed = run_result.cells[0].overhead[name]
         assert (low, high) == pytest.approx((printed.low, printed.high), rel=1e-6)
 
 
@@ -462,7 +466,7 @@ def test_bad_input_is_refused_with_the_place_and_what_to_do(
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.json").write_text('{"a": 1}')
     (tmp_path / "newer.json").write_text('{"format": 99}')
-    done = invoked("trend", *(each.replace("RUNS", str(measured / "runs")) for each in arguments))
+    done = invoked("trend", *(argument.replace("RUNS", str(measured / "runs")) for argument in arguments))
     assert isinstance(done.exception, UsageError)
     assert message in str(done.exception)
 

@@ -14,12 +14,12 @@ EXCUSE = "Longer than others:"
 
 def modules(root: Path) -> dict[str, Path]:
     """File of each module by its path in the crate, without tests and `main.rs`, which nothing imports."""
-    found = {}
+    files = {}
     for file in sorted(root.rglob("*.rs")):
         parts = file.relative_to(root).with_suffix("").parts
         if "tests" not in parts and parts != ("main",):
-            found["::".join(part for part in parts if part != "mod")] = file
-    return found
+            files["::".join(part for part in parts if part != "mod")] = file
+    return files
 
 
 def code_of(file: Path) -> str:
@@ -30,7 +30,7 @@ def code_of(file: Path) -> str:
 
 def imports(module: str, code: str, known: dict[str, Path]) -> set[str]:
     """Modules with their own file that a module's code names, in `use` or in an expression."""
-    found: set[str] = set()
+    imported: set[str] = set()
     for start, path, names in PATH.findall(code):
         parts = path.split("::")[1:]
         base: list[str] = [] if start == "crate" else module.split("::")[:-1]
@@ -39,8 +39,8 @@ def imports(module: str, code: str, known: dict[str, Path]) -> set[str]:
         for name in names.split(",") if names else [""]:
             whole = [*base, *parts, *name.strip().split("::")]
             of = ("::".join(whole[:length]) for length in range(len(whole), 0, -1))
-            found.update(filter(None, [next((each for each in of if each in known), None)]))
-    return found - {module}
+            imported.update(filter(None, [next((candidate for candidate in of if candidate in known), None)]))
+    return imported - {module}
 
 
 def graph(root: Path) -> dict[str, set[str]]:
@@ -73,20 +73,20 @@ def test_the_agent_has_no_circular_imports() -> None:
 
 
 def test_a_circle_is_found(tmp_path: Path) -> None:
-    def found(one: str, other: str) -> list[str]:
+    def circle_of(one: str, other: str) -> list[str]:
         (tmp_path / "a.rs").write_text(one)
         (tmp_path / "b").mkdir(exist_ok=True)
         (tmp_path / "b" / "mod.rs").write_text("mod c;\n")
         (tmp_path / "b" / "c.rs").write_text(other)
         return circle(between_top_modules(graph(tmp_path)))
 
-    assert found("use crate::b::c::Thing;\n", "use crate::a::{self, Other};\n")
-    assert found("fn f() { crate::b::f() }\n", "use super::super::a;\n")
-    assert found("use crate::{draw, b::c};\n", "fn f() -> crate::a::Other {}\n")
-    assert not found(
+    assert circle_of("use crate::b::c::Thing;\n", "use crate::a::{self, Other};\n")
+    assert circle_of("fn f() { crate::b::f() }\n", "use super::super::a;\n")
+    assert circle_of("use crate::{draw, b::c};\n", "fn f() -> crate::a::Other {}\n")
+    assert not circle_of(
         "use crate::b::c::Thing;\n", "//! Not crate::a.\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"
     )
-    assert not found("use super::b::c;\n", "use crate::d;\n")
+    assert not circle_of("use super::b::c;\n", "use crate::d;\n")
 
 
 def test_no_file_of_the_agent_is_too_long() -> None:

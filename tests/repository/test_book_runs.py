@@ -31,14 +31,14 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec = importlib.util.spec_from_file_location("book", ROOT / "tools" / "book.py")
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
     (tmp_path / "grid").mkdir()
     (tmp_path / "grid" / "1-bad.toml").write_text(GOOD.replace('"busy"', '"no-such-mechanism"'))
     (tmp_path / "grid" / "2-good.toml").write_text(GOOD)
-    monkeypatch.setattr(made, "GRID", tmp_path / "grid")
-    monkeypatch.setattr(made, "STUDIES", {})
-    return made
+    monkeypatch.setattr(program, "GRID", tmp_path / "grid")
+    monkeypatch.setattr(program, "STUDIES", {})
+    return program
 
 
 def test_a_family_that_fails_stops_no_other_and_none_is_measured_twice(
@@ -46,14 +46,14 @@ def test_a_family_that_fails_stops_no_other_and_none_is_measured_twice(
 ) -> None:
     argv = ["--time", "4s", "--quick", "--records", str(tmp_path / "records"), "--work", str(tmp_path / "work")]
     assert book.main(argv) == 1
-    said = capfd.readouterr().out
-    assert "2 of 2 families to measure" in said
-    assert said.splitlines()[-1].startswith("1-bad: ")
+    printed = capfd.readouterr().out
+    assert "2 of 2 families to measure" in printed
+    assert printed.splitlines()[-1].startswith("1-bad: ")
     (packed,) = (tmp_path / "records").iterdir()
     assert packed.name == "2-good.tar.xz"
-    found = site.checked_run(packed)
-    assert [cell.mechanism for cell in found.result.cells] == ["none", "busy"]
-    assert found.hashed in ("complete", "abridged")
+    run = site.checked_run(packed)
+    assert [cell.mechanism for cell in run.result.cells] == ["none", "busy"]
+    assert run.hashed in ("complete", "abridged")
 
     before = packed.stat().st_mtime_ns
     assert book.main(argv) == 1

@@ -30,7 +30,7 @@ def test_seeds_and_corpus_are_answered(name: str, tmp_path: Path) -> None:
     target, place = importlib.import_module(f"fuzz.targets.{name}"), tmp_path / "work"
     place.mkdir()
     known = sorted((fuzz.CORPUS / name).iterdir()) if (fuzz.CORPUS / name).is_dir() else []
-    inputs = [*target.seeds(tmp_path), *(each.read_bytes() for each in known)]
+    inputs = [*target.seeds(tmp_path), *(path.read_bytes() for path in known)]
     answered = 0
     for data in inputs:
         with contextlib.suppress(CiphercostError):
@@ -61,5 +61,5 @@ def test_the_agents_targets_are_found() -> None:
 
 
 def test_the_corpus_is_small() -> None:
-    sizes = [each.stat().st_size for kept in (fuzz.CORPUS, agent.SAMPLES) for each in kept.rglob("*") if each.is_file()]
+    sizes = [path.stat().st_size for kept in (fuzz.CORPUS, agent.SAMPLES) for path in kept.rglob("*") if path.is_file()]
     assert sum(sizes) < MOST_KEPT_BYTES

@@ -37,8 +37,8 @@ def argv(line: str, env: dict[str, str]) -> list[str]:
 
 
 def step(name: str) -> dict[str, Any]:
-    (found,) = [each for each in STEPS if each.get("name") == name]
-    return found
+    (only,) = [entry for entry in STEPS if entry.get("name") == name]
+    return only
 
 
 def test_it_has_what_github_needs() -> None:
@@ -48,18 +48,18 @@ def test_it_has_what_github_needs() -> None:
     permissions = FLOW["jobs"]["tls"]["permissions"]
     assert permissions == {"contents": "read", "checks": "write", "pull-requests": "write"}
     assert FLOW["jobs"]["chart"]["permissions"] == {"contents": "write"}
-    for each in [*STEPS, *CHART]:
-        assert ("run" in each) != ("uses" in each)
-        assert re.fullmatch(r"[\w-]+/[\w-]+(/[\w-]+)?@v\d+", each.get("uses", "actions/checkout@v4"))
+    for entry in [*STEPS, *CHART]:
+        assert ("run" in entry) != ("uses" in entry)
+        assert re.fullmatch(r"[\w-]+/[\w-]+(/[\w-]+)?@v\d+", entry.get("uses", "actions/checkout@v4"))
     for job in FLOW["jobs"].values():
         assert set(job) >= {"runs-on", "permissions", "steps"}
 
 
 def test_every_output_that_a_step_reads_is_of_an_earlier_step() -> None:
     known: set[str] = set()
-    for each in STEPS:
-        assert set(re.findall(r"steps\.([\w-]+)\.outputs", yaml.safe_dump(each))) <= known
-        known |= {each["id"]} if "id" in each else set()
+    for entry in STEPS:
+        assert set(re.findall(r"steps\.([\w-]+)\.outputs", yaml.safe_dump(entry))) <= known
+        known |= {entry["id"]} if "id" in entry else set()
     assert known == {"build", "built", "servers"}
 
 
@@ -79,7 +79,7 @@ def test_every_command_of_it_is_understood(line: str) -> None:
     ],
 )
 def test_what_is_kept_for_later_runs_is_what_they_restore(restored: str, filled: str, kept: str) -> None:
-    first, between, last = (step(each) for each in (restored, filled, kept))
+    first, between, last = (step(name) for name in (restored, filled, kept))
     assert STEPS.index(first) < STEPS.index(between) < STEPS.index(last)
     assert first["uses"].startswith("actions/cache/restore@")
     assert last["uses"].startswith("actions/cache/save@")
@@ -96,12 +96,14 @@ def test_a_restored_build_is_not_built_again_and_both_are_on_the_path() -> None:
 
 
 def test_the_comment_is_written_whatever_the_gate_decides_and_the_gate_is_last() -> None:
-    compared, said, held = (step(each) for each in ("Compare", "Comment on the pull request", "Enforce the budget"))
-    assert STEPS.index(compared) < STEPS.index(said) < STEPS.index(held) == len(STEPS) - 1
+    compared, commented, held = (
+        step(name) for name in ("Compare", "Comment on the pull request", "Enforce the budget")
+    )
+    assert STEPS.index(compared) < STEPS.index(commented) < STEPS.index(held) == len(STEPS) - 1
     assert compared["continue-on-error"] is True
     assert "-o comment.md" in compared["run"]
-    assert "--body-file comment.md" in said["run"]
-    assert said["continue-on-error"] is True, "of a fork the token can say nothing"
+    assert "--body-file comment.md" in commented["run"]
+    assert commented["continue-on-error"] is True, "of a fork the token can say nothing"
     assert "--strict" in held["run"]
     assert "continue-on-error" not in held
     assert len(COMMANDS) == 6
@@ -123,8 +125,8 @@ def test_each_report_is_written_where_its_reader_looks() -> None:
     assert chart["with"]["tool"] == "customSmallerIsBetter"
     figures = step("Write the figures for the chart")
     assert f"--format github-action-benchmark -o {chart['with']['output-file-path']}" in figures["run"]
-    (uploaded,) = [each["with"] for each in STEPS if each.get("uses", "").startswith("actions/upload-artifact@")]
-    (downloaded,) = [each["with"] for each in CHART if each.get("uses", "").startswith("actions/download-artifact@")]
+    (uploaded,) = [entry["with"] for entry in STEPS if entry.get("uses", "").startswith("actions/upload-artifact@")]
+    (downloaded,) = [entry["with"] for entry in CHART if entry.get("uses", "").startswith("actions/download-artifact@")]
     assert uploaded == downloaded
 
 

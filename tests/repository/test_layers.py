@@ -36,7 +36,7 @@ def drawn(text: str) -> list[str]:
 def test_contributors_see_every_layer_in_its_place() -> None:
     root = ROOT.parents[1]
     (contract, *_) = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = [each.rpartition(" ")[2] for each in contract["layers"]]
+    layers = [layer.rpartition(" ")[2] for layer in contract["layers"]]
     assert drawn((root / "CONTRIBUTING.md").read_text()) == layers
 
 
@@ -49,21 +49,21 @@ def parsed(text: str) -> ast.Module:
 @cache
 def sources() -> Mapping[str, str]:
     """Source text of each module by its name."""
-    found = {}
+    texts = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
-    return found
+        texts[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
+    return texts
 
 
 def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
     """Those of `modules` that a source text imports anywhere: at the top, in functions, or only for types."""
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: a relative import"
-            names = [f"{node.module}.{each.name}" for each in node.names]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
         for name in names:
@@ -111,7 +111,9 @@ def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.Import
         match node:
             case ast.Attribute(attr="import_module") | ast.Name(id="__import__"):
                 yield node
-            case ast.ImportFrom(module="importlib", names=names) if any(each.name == "import_module" for each in names):
+            case ast.ImportFrom(module="importlib", names=names) if any(
+                alias.name == "import_module" for alias in names
+            ):
                 yield node
 
 

@@ -17,15 +17,15 @@ ENTRY = re.compile(r"^(?P<what>[^\s#-][^\\]*?)\s*(?P<hashes>(?:\\\n\s+--hash=sha
 
 def locked(name: str) -> dict[str, dict[str, str]]:
     """By package: (marker, version) of each entry, of which several may exist for different Pythons."""
-    found: dict[str, dict[str, str]] = {}
-    for each in ENTRY.finditer((LOCKS / f"{name}.txt").read_text()):
-        entry = Requirement(each["what"])
-        assert each["hashes"], f"{name}.txt has no hash of {entry.name}"
+    pins: dict[str, dict[str, str]] = {}
+    for match in ENTRY.finditer((LOCKS / f"{name}.txt").read_text()):
+        entry = Requirement(match["what"])
+        assert match["hashes"], f"{name}.txt has no hash of {entry.name}"
         assert entry.url is None
         (pin,) = entry.specifier
         assert pin.operator == "=="
-        found.setdefault(canonicalize_name(entry.name), {})[str(entry.marker)] = pin.version
-    return found
+        pins.setdefault(canonicalize_name(entry.name), {})[str(entry.marker)] = pin.version
+    return pins
 
 
 def asked(text: str) -> list[Requirement]:
@@ -34,9 +34,9 @@ def asked(text: str) -> list[Requirement]:
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-RUN = [Requirement(each) for each in PROJECT["project"]["dependencies"]]
-DEV = [Requirement(each) for each in PROJECT["project"]["optional-dependencies"]["dev"]]
-BUILD = [Requirement(each) for each in PROJECT["build-system"]["requires"]]
+RUN = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+DEV = [Requirement(line) for line in PROJECT["project"]["optional-dependencies"]["dev"]]
+BUILD = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
 
 
 @pytest.mark.parametrize(
@@ -44,19 +44,21 @@ BUILD = [Requirement(each) for each in PROJECT["build-system"]["requires"]]
     [
         ("run", RUN),
         ("dev", [*RUN, *DEV]),
-        ("fuzz", [Requirement(each) for each in PROJECT["project"]["optional-dependencies"]["fuzz"]]),
+        ("fuzz", [Requirement(line) for line in PROJECT["project"]["optional-dependencies"]["fuzz"]]),
         ("audit", asked((LOCKS / "audit.in").read_text())),
         ("tools", [*BUILD, *asked((LOCKS / "tools.in").read_text())]),
-        ("release", [*BUILD, *(r for each in ("tools", "release") for r in asked((LOCKS / f"{each}.in").read_text()))]),
+        ("release", [*BUILD, *(r for lock in ("tools", "release") for r in asked((LOCKS / f"{lock}.in").read_text()))]),
     ],
 )
 def test_a_lock_has_what_is_asked_for_in_a_version_that_fits(name: str, wanted: list[Requirement]) -> None:
     has = locked(name)
-    for each in wanted:
-        versions = has.get(canonicalize_name(each.name))
-        assert versions, f"{name}.txt lacks {each.name}: run `make lock`"
+    for requirement in wanted:
+        versions = has.get(canonicalize_name(requirement.name))
+        assert versions, f"{name}.txt lacks {requirement.name}: run `make lock`"
         for version in versions.values():
-            assert each.specifier.contains(version, prereleases=True), f"{each} and {version}: run `make lock`"
+            assert requirement.specifier.contains(version, prereleases=True), (
+                f"{requirement} and {version}: run `make lock`"
+            )
 
 
 @pytest.mark.parametrize("name", ["run", "fuzz", "tools", "release", "audit"])

@@ -31,14 +31,14 @@ def test_every_command_and_option_is_on_it() -> None:
     for name, command in commands.cli.commands.items():
         if command.hidden:
             continue
-        _, _, own = text.partition(f".SS ciphercost {name} ")
-        own = own.partition(".SS ")[0]
-        assert own, name
-        assert command.get_short_help_str(1000).rstrip(".") in own, name
+        _, _, section = text.partition(f".SS ciphercost {name} ")
+        section = section.partition(".SS ")[0]
+        assert section, name
+        assert command.get_short_help_str(1000).rstrip(".") in section, name
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 for option in (*parameter.opts, *parameter.secondary_opts):
-                    assert option in own, (name, option)
+                    assert option in section, (name, option)
 
 
 def test_it_names_version_and_date() -> None:
@@ -59,7 +59,7 @@ def test_lists_keep_their_lines_and_nothing_that_is_text_looks_like_a_roff_comma
 
 
 @pytest.mark.parametrize(
-    ("text", "made"),
+    ("text", "escaped"),
     [
         (".5 s", r"\&.5 s"),
         ("'s", r"\(aqs"),
@@ -69,8 +69,8 @@ def test_lists_keep_their_lines_and_nothing_that_is_text_looks_like_a_roff_comma
         ("ä", r"\[u00E4]"),
     ],
 )
-def test_text_is_printed_as_it_is(text: str, made: str) -> None:
-    assert MADE["escaped"](text) == made
+def test_text_is_printed_as_it_is(text: str, escaped: str) -> None:
+    assert MADE["escaped"](text) == escaped
 
 
 def test_words_in_backticks_are_bold() -> None:

@@ -30,15 +30,15 @@ def calls(name: str) -> Iterator[tuple[str, list[str]]]:
             if not isinstance(node, ast.Call) or getattr(node.func, "attr", getattr(node.func, "id", "")) != name:
                 continue
             if node.args and isinstance(node.args[0], ast.Constant):
-                yield path.name, [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+                yield path.name, [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
 
 
 def test_every_server_that_a_test_names_is_fetched() -> None:
     named = list(calls("require_server"))
     assert len(named) > 20
     wanted = {re.fullmatch(r"([^@]+)@?(.*)", "@".join(words)) for _, words in named}
-    wanted |= {re.fullmatch(r"(.+)@(.+)", each) for each in web_servers.SERVERS}
-    wanted |= {re.fullmatch(r"(.+?)()", each) for each in userservers.ENGINES}
+    wanted |= {re.fullmatch(r"(.+)@(.+)", server) for server in web_servers.SERVERS}
+    wanted |= {re.fullmatch(r"(.+?)()", engine) for engine in userservers.ENGINES}
     for match in wanted:
         assert match is not None
         assert needs.is_server(match[1], match[2]), f"{match[0]} is not in needs.SERVERS"
@@ -74,9 +74,9 @@ def test_a_run_starts_by_printing_what_is_missing(monkeypatch: pytest.MonkeyPatc
 
 def test_several_workers_print_the_header_once(tmp_path: Path) -> None:
     # In its own base directory: pytest makes the shared one private, and servers of other tests run in it.
-    own = ["-n", "2", "--basetemp", str(tmp_path / "own"), "-p", "no:cacheprovider"]
+    options = ["-n", "2", "--basetemp", str(tmp_path / "own"), "-p", "no:cacheprovider"]
     test = f"{Path(__file__)}::test_every_program_that_a_test_looks_for_is_fetched"
-    command = [sys.executable, "-m", "pytest", *own, test]
+    command = [sys.executable, "-m", "pytest", *options, test]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS.parent, timeout=250)
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("required and available: ") == 1

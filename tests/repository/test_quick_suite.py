@@ -34,6 +34,7 @@ SERVERS = {
     "h2": "test_real_h2.py::test_a_cell_is_proven_and_measured[tls-point-select",
     "null": "test_real.py::test_a_cell_is_proven_and_measured[null:busy",
     "url": "test_real_web.py::test_a_pair_of_urls_is_measured",
+    "command": "test_real_command.py::test_pgbench_over_tls_is_proven_and_measured",
 }
 """For each server, a quick test with a whole run."""
 
@@ -177,7 +178,7 @@ def quick(everything: list[str]) -> list[str]:
 
 
 def missing(wanted: dict[str, str], quick: list[str]) -> list[str]:
-    return [f"{what}: {name}" for what, name in wanted.items() if not any(each.startswith(name) for each in quick)]
+    return [f"{what}: {name}" for what, name in wanted.items() if not any(test.startswith(name) for test in quick)]
 
 
 def test_make_test_selects_by_the_rules() -> None:

@@ -30,12 +30,12 @@ def text(request: pytest.FixtureRequest) -> str:
 
 def components(document: str) -> dict[str, dict[str, Any]]:
     """By purl."""
-    return {each["purl"]: each for each in json.loads(document)["components"]}
+    return {component["purl"]: component for component in json.loads(document)["components"]}
 
 
 def graph(document: str) -> dict[str, list[str]]:
     """What each package needs, by purl."""
-    return {each["ref"]: each.get("dependsOn", []) for each in json.loads(document)["dependencies"]}
+    return {dependency["ref"]: dependency.get("dependsOn", []) for dependency in json.loads(document)["dependencies"]}
 
 
 def test_it_is_valid_and_names_no_path_of_this_machine(text: str) -> None:
@@ -48,13 +48,13 @@ def test_it_is_valid_and_names_no_path_of_this_machine(text: str) -> None:
 def test_its_openssl_is_the_one_that_the_agent_reports(text: str) -> None:
     reported = re.search(r"OpenSSL ([\d.]+)", str(versions.answers(agent.find())[0]["tls_library"]))
     assert reported is not None
-    found = components(text)[f"pkg:generic/openssl@{reported[1]}"]
-    assert found["scope"] == "required"
-    assert found["cpe"] == f"cpe:2.3:a:openssl:openssl:{reported[1]}:*:*:*:*:*:*:*"
+    openssl = components(text)[f"pkg:generic/openssl@{reported[1]}"]
+    assert openssl["scope"] == "required"
+    assert openssl["cpe"] == f"cpe:2.3:a:openssl:openssl:{reported[1]}:*:*:*:*:*:*:*"
 
 
 def test_what_is_in_the_agent_is_told_from_what_only_builds_it(text: str) -> None:
-    scopes = {purl.partition("@")[0]: each["scope"] for purl, each in components(text).items()}
+    scopes = {purl.partition("@")[0]: component["scope"] for purl, component in components(text).items()}
     for name in ("generic/openssl", "generic/sqlcipher", "generic/sqlite", "generic/rust-std", "cargo/libc"):
         assert scopes[f"pkg:{name}"] == "required"
     for name in ("cargo/openssl-src", "cargo/sqlcipher-src", "cargo/cc", "cargo/serde_derive"):
@@ -62,17 +62,17 @@ def test_what_is_in_the_agent_is_told_from_what_only_builds_it(text: str) -> Non
 
 
 def test_every_crate_has_licence_and_checksum_and_everything_is_needed_by_something(text: str) -> None:
-    found, needs = components(text), graph(text)
-    assert all(each["licenses"] for each in found.values())
-    assert all(each["hashes"] for purl, each in found.items() if purl.startswith("pkg:cargo/"))
+    known, needs = components(text), graph(text)
+    assert all(component["licenses"] for component in known.values())
+    assert all(component["hashes"] for purl, component in known.items() if purl.startswith("pkg:cargo/"))
     reached: set[str] = set()
     waiting = [f"pkg:pypi/ciphercost-agent@{VERSION}"]
     while waiting:
-        each = waiting.pop()
-        if each not in reached:
-            reached.add(each)
-            waiting += needs[each]
-    assert reached - {f"pkg:pypi/ciphercost-agent@{VERSION}"} == set(found)
+        package = waiting.pop()
+        if package not in reached:
+            reached.add(package)
+            waiting += needs[package]
+    assert reached - {f"pkg:pypi/ciphercost-agent@{VERSION}"} == set(known)
 
 
 def test_it_has_the_same_bytes_each_time_and_another_number_when_something_changes(
@@ -89,7 +89,7 @@ def test_it_has_the_same_bytes_each_time_and_another_number_when_something_chang
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "words"),
     [
         ("{", "not a CycloneDX document"),
         ("[]", "not a CycloneDX document"),
@@ -97,8 +97,8 @@ def test_it_has_the_same_bytes_each_time_and_another_number_when_something_chang
         ('{"specVersion": "1.6"}', "'bomFormat' is a required property"),
     ],
 )
-def test_what_is_no_document_is_refused(wrong: str, said: str) -> None:
-    assert said in str(invalid(wrong))
+def test_what_is_no_document_is_refused(wrong: str, words: str) -> None:
+    assert words in str(invalid(wrong))
 
 
 # ── in a wheel ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +132,7 @@ def test_a_wheel_without_a_document_of_its_own_is_refused(tmp_path: Path, text: 
 
 def test_a_document_that_forgets_a_compiled_library_is_refused(tmp_path: Path, text: str) -> None:
     document = json.loads(text)
-    document["components"] = [each for each in document["components"] if each["name"] != "sqlcipher"]
+    document["components"] = [component for component in document["components"] if component["name"] != "sqlcipher"]
     wrong = str(wheels.wrong(packed(tmp_path, {"sboms/a.json": json.dumps(document)})))
     assert "names no sqlcipher" in wrong
 
@@ -145,15 +145,15 @@ def test_the_python_document_names_locked_packages_and_what_both_agents_hold(tmp
     jar.write_bytes(b"jar")
     text = rendered(*python.packages(VERSION, jar), {}, {})
     assert invalid(text) is None
-    found, needs = components(text), graph(text)
-    names = {each["name"] for each in found.values()}
+    known, needs = components(text), graph(text)
+    names = {component["name"] for component in known.values()}
     assert {"click", "cryptography", "pycparser", "openssl", "sqlcipher", "sqlite", "HdrHistogram"} <= names
     assert "pytest" not in names
-    assert all(each["licenses"] for each in found.values())
-    (cryptography,) = (purl for purl in found if purl.startswith("pkg:pypi/cryptography@"))
+    assert all(component["licenses"] for component in known.values())
+    (cryptography,) = (purl for purl in known if purl.startswith("pkg:pypi/cryptography@"))
     assert any(purl.startswith("pkg:pypi/cffi@") for purl in needs[cryptography])
-    (java,) = (purl for purl in found if "ciphercost-agent-jdbc" in purl)
-    assert found[java]["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"jar").hexdigest()}]
+    (java,) = (purl for purl in known if "ciphercost-agent-jdbc" in purl)
+    assert known[java]["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"jar").hexdigest()}]
     assert {java, f"pkg:pypi/ciphercost-agent@{VERSION}"} <= set(needs[f"pkg:pypi/ciphercost@{VERSION}"])
 
 

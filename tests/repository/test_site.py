@@ -88,7 +88,7 @@ def test_every_command_and_option_is_in_the_reference(site: dict[Path, Anchors])
 def test_no_page_fetches_anything_from_elsewhere(site: dict[Path, Anchors]) -> None:
     for path in site:
         fetched = re.findall(r"<(?:script|img|link)[^>]+(?:src|href)=\"(https?://[^\"]+)\"", path.read_text())
-        assert [each for each in fetched if "canonical" not in each] == [], path
+        assert [address for address in fetched if "canonical" not in address] == [], path
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def faults(served: str, pages: Iterable[Path], width: int, scheme: str) -> list[
         page.on("requestfailed", lambda request: wrong.append(f"{page.url}: failed: {request.url}"))
         for path in pages:
             page.goto(f"{served}/{path.relative_to(SITE)}", wait_until="load")
-            wrong += [f"{page.url}: {each}" for each in browser.violations(page)]
+            wrong += [f"{page.url}: {violation}" for violation in browser.violations(page)]
             if (by := page.evaluate(WIDER)) > 0:
                 wrong.append(f"{page.url}: {by} px wider than the window")
         page.close()
@@ -123,7 +123,7 @@ def faults(served: str, pages: Iterable[Path], width: int, scheme: str) -> list[
 def test_one_page_of_each_kind_is_accessible_and_fits(require: Require, served: str) -> None:
     require(browser.CHROMIUM, "no chromium: apt-get install chromium")
     kinds = ("index", "how-to/gate-ci", "reference/python", "explanation/method")
-    assert faults(served, [SITE / f"{each}.html" for each in kinds], 390, "dark") == []
+    assert faults(served, [SITE / f"{name}.html" for name in kinds], 390, "dark") == []
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -137,18 +137,20 @@ def test_every_page_is_accessible_and_fits(require: Require, served: str, width:
     ("page", "names"),
     [
         ("engines", engines.names()),
-        ("mechanisms", sorted({mechanisms.get(each).family or each for each in mechanisms.names()})),
+        ("mechanisms", sorted({mechanisms.get(name).family or name for name in mechanisms.names()})),
         ("workloads", workloads.names()),
         ("../studies", studies.names()),
     ],
 )
 def test_everything_there_is_has_a_section(site: dict[Path, Anchors], page: str, names: list[str]) -> None:
     text = (SITE / "reference" / f"{page}.html").read_text()
-    headings = {re.sub(r"<[^>]+>|&para;|¶", "", each).strip() for each in re.findall(r"<h[23][^>]*>(.*?)</h", text)}
+    headings = {
+        re.sub(r"<[^>]+>|&para;|¶", "", heading).strip() for heading in re.findall(r"<h[23][^>]*>(.*?)</h", text)
+    }
     assert set(names) <= headings
 
 
-@pytest.mark.parametrize("page", [each for each in documented.pages(ROOT) if each not in documented.EXTRAS])
+@pytest.mark.parametrize("page", [page for page in documented.pages(ROOT) if page not in documented.EXTRAS])
 def test_every_command_on_a_page_is_accepted(page: str, tmp_path: Path) -> None:
     """In an environment made of the wheels alone. What would be measured is planned."""
     run_blocks(documented.planned(documented.script(ROOT, page)), wheel_environment.made().warm, tmp_path)

@@ -105,7 +105,7 @@ def test_equal_wheels_are_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "minute", "said"),
+    ("members", "minute", "words"),
     [
         ({"x": b"1", "y": b"23456"}, 0, "a.whl: y: contents differ from byte 4 on"),
         ({"x": b"1", "y": b"234"}, 0, "a.whl: y: contents differ from byte 3 on"),
@@ -114,12 +114,12 @@ def test_equal_wheels_are_the_same(tmp_path: Path) -> None:
         ({"x": b"1", "y": b"2345"}, 4, "a.whl: x: date_time (2024, 1, 2, 3, 0, 0) and (2024, 1, 2, 3, 4, 0)"),
     ],
 )
-def test_the_member_that_differs_is_named(members: dict[str, bytes], minute: int, said: str, tmp_path: Path) -> None:
+def test_the_member_that_differs_is_named(members: dict[str, bytes], minute: int, words: str, tmp_path: Path) -> None:
     wheel(tmp_path / "one", {"x": b"1", "y": b"2345"})
     wheel(tmp_path / "other", members, minute)
     done = compared(tmp_path)
     assert done.returncode == 1
-    assert said in done.stderr.splitlines()
+    assert words in done.stderr.splitlines()
 
 
 def test_a_missing_wheel_and_an_empty_build_differ(tmp_path: Path) -> None:

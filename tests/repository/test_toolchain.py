@@ -154,7 +154,8 @@ def test_an_old_python_is_named(machine: Machine) -> None:
     machine.put("python3", "echo 3.9")
     done = machine.check()
     assert done.returncode == 2
-    assert "python3 is 3.9; the build needs Python 3.11 or newer" in done.stderr
+    assert "python3 is 3.9;" in done.stderr
+    assert "Python 3.11 or newer" in done.stderr
 
 
 def test_every_crate_builds_with_the_rust_that_cargo_toml_promises(require: Require) -> None:
@@ -162,7 +163,7 @@ def test_every_crate_builds_with_the_rust_that_cargo_toml_promises(require: Requ
     require(shutil.which("cargo"), "no cargo")
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     done = subprocess.run(command, cwd=ROOT / "agents/rust", capture_output=True, text=True, check=True)
-    declared = {each["id"]: each["rust_version"] or "1.0" for each in json.loads(done.stdout)["packages"]}
+    declared = {package["id"]: package["rust_version"] or "1.0" for package in json.loads(done.stdout)["packages"]}
     promised = [int(part) for part in RUST.split(".")]
     newer = {name: need for name, need in declared.items() if [int(part) for part in need.split(".")[:2]] > promised}
     assert newer == {}
@@ -188,4 +189,4 @@ def test_make_fresh_needs_root() -> None:
 def test_make_fresh_refuses_an_unknown_argument() -> None:
     done = subprocess.run(["bash", ROOT / "tests/fresh.sh", "11"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "11: not 'wheels', a Debian version (12, 13) or a user" in done.stderr
+    assert "11: not 'wheels'" in done.stderr

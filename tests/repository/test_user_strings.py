@@ -23,8 +23,8 @@ def measure(rate):
 
 
 def test_each_kind_of_string_is_listed_with_its_line() -> None:
-    found = user_strings.of_python(MODULE, "module.py", frozenset({"UsageError"}))
-    assert [(each.line, each.kind, each.text) for each in sorted(found)] == [
+    strings = user_strings.of_python(MODULE, "module.py", frozenset({"UsageError"}))
+    assert [(string.line, string.kind, string.text) for string in sorted(strings)] == [
         (5, "help", "Operations per second."),
         (7, "help", "Measure something. At a rate."),
         (12, "error", "above 0"),
@@ -37,8 +37,8 @@ def test_each_kind_of_string_is_listed_with_its_line() -> None:
 
 
 def test_titles_of_workloads_are_listed() -> None:
-    found = list(user_strings.of_toml('title = "one row"\nclients = 2\nmeasures = "a request"\n', "a.toml"))
-    assert found == [("a.toml", 1, "title", "one row"), ("a.toml", 3, "title", "a request")]
+    strings = list(user_strings.of_toml('title = "one row"\nclients = 2\nmeasures = "a request"\n', "a.toml"))
+    assert strings == [("a.toml", 1, "title", "one row"), ("a.toml", 3, "title", "a request")]
 
 
 def test_comments_and_tests_of_an_agent_are_left_out() -> None:
@@ -47,11 +47,11 @@ def test_comments_and_tests_of_an_agent_are_left_out() -> None:
 
 
 def test_the_whole_project_is_listed_by_file_and_line() -> None:
-    found = user_strings.every()
-    assert found == sorted(found)
+    strings = user_strings.every()
+    assert strings == sorted(strings)
     kinds = {"help", "error", "warning", "finding", "output", "title", "agent", "text"}
-    assert {each.kind for each in found} == kinds
-    at = {(each.path, each.kind) for each in found}
+    assert {string.kind for string in strings} == kinds
+    at = {(string.path, string.kind) for string in strings}
     assert ("src/ciphercost/commands/run.py", "help") in at
     assert ("src/ciphercost/plan/specs.py", "error") in at
     assert ("src/ciphercost/load/workloads/connect.toml", "title") in at

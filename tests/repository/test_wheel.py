@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+import openpyxl
 import pytest
 from packaging.utils import canonicalize_name
 
@@ -31,7 +32,7 @@ SMALLEST: dict[str, list[tuple[str, ...]]] = {
     "book": [("run", "-o", "book"), ("--check", "run"), ("--pack", "run", "-o", "packed")],
     "import": [("--plain", "plain.txt", "--encrypted", "encrypted.txt")],
     "install": [("sqlite",)],
-    "list": [(), *((each,) for each in inventory.TABLES)],
+    "list": [(), *((table,) for table in inventory.TABLES)],
     "predict": [("run", "--rate", "9/s", "--cpu", "1ms")],
     "prove": [("sqlite:sqlcipher",)],
     "quick": [("--help",)],
@@ -65,8 +66,8 @@ def place(environment: Environment, tmp_path_factory: pytest.TempPathFactory) ->
 
 def ran(environment: Environment, argv: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
     # Other tests leave what `clean` would remove.
-    own = {"CIPHERCOST_SCRATCH": str(place / "scratch")} if argv[0] == "clean" else {}
-    done = environment.ciphercost(argv, place, own)
+    variables = {"CIPHERCOST_SCRATCH": str(place / "scratch")} if argv[0] == "clean" else {}
+    done = environment.ciphercost(argv, place, variables)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
     return done
 
@@ -93,9 +94,9 @@ def test_it_has_what_the_wheel_requires_and_nothing_else(environment: Environmen
     expected = wheel_environment.required(wheel) | {"ciphercost", "ciphercost-agent"}
     assert {"click", "cryptography", "numpy", "vl-convert-python"} < expected
     assert not {"scipy", "pandas", "polars", "ray", "pytest", "hatchling", "pyyaml"} & expected
-    script = "from importlib.metadata import distributions; print(*[each.metadata['Name'] for each in distributions()])"
-    found = environment.run(["python", "-c", script], tmp_path).stdout.split()
-    assert {canonicalize_name(each) for each in found} == expected
+    script = "from importlib.metadata import distributions; print(*[one.metadata['Name'] for one in distributions()])"
+    distributions = environment.run(["python", "-c", script], tmp_path).stdout.split()
+    assert {canonicalize_name(name) for name in distributions} == expected
     done = environment.run(["ciphercost", "--version", "-v"], tmp_path)
     assert done.stdout.startswith(f"ciphercost {VERSION}\n  agent {'':14} {VERSION}"), done.stderr
 
@@ -103,9 +104,9 @@ def test_it_has_what_the_wheel_requires_and_nothing_else(environment: Environmen
 def test_every_module_can_be_imported(environment: Environment, tmp_path: Path) -> None:
     script = """
 import importlib, pkgutil, ciphercost
-for each in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
-    if not each.name.endswith("__main__"):
-        importlib.import_module(each.name)
+for module in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
 print(ciphercost.__file__)
 """
     done = environment.run(["python", "-W", "error", "-c", script], tmp_path)
@@ -118,11 +119,11 @@ print(ciphercost.__file__)
 
 def names_of(command: click.Group, before: str = "") -> Iterator[str]:
     """Every command of the reference, subcommands as `group command`."""
-    for name, each in command.commands.items():
-        if each.hidden:
+    for name, subcommand in command.commands.items():
+        if subcommand.hidden:
             continue
-        if isinstance(each, click.Group):
-            yield from names_of(each, f"{before}{name} ")
+        if isinstance(subcommand, click.Group):
+            yield from names_of(subcommand, f"{before}{name} ")
         else:
             yield f"{before}{name}"
 
@@ -160,7 +161,8 @@ def test_every_study_loads_and_answers(study: str, environment: Environment, tmp
     assert "oracle" in refused(environment, ["replicate", study, "--engine", "oracle"], tmp_path)
     if "scale" not in catalogue.entry(study).options:
         line = refused(environment, ["replicate", study, "--scale", "3"], tmp_path)
-        assert line.endswith("no option --scale, which cybertec-tde-cost and postgres-tde have; leave it out")
+        assert "no option --scale" in line
+        assert "cybertec-tde-cost and postgres-tde" in line
 
 
 # ── extras ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,6 +181,12 @@ def test_what_needs_an_extra_says_which(
     argv: tuple[str, ...], extra: str, environment: Environment, place: Path
 ) -> None:
     assert f"pip install 'ciphercost[{extra}]'" in refused(environment, argv, place)
+
+
+def test_a_spreadsheet_without_its_extra_says_which(environment: Environment, tmp_path: Path) -> None:
+    openpyxl.Workbook().save(tmp_path / "plain.xlsx")
+    argv = ("import", "plain.xlsx", "--columns", "time=seconds")
+    assert "pip install 'ciphercost[sheets]'" in refused(environment, argv, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from ciphercost.model.version import VERSION
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 FLOWS: dict[str, dict[Any, Any]] = {path.name: yaml.safe_load(path.read_text()) for path in WORKFLOWS}
-JOBS = {(name, job): each for name, flow in FLOWS.items() for job, each in flow["jobs"].items()}
-STEPS = [(name, job, step) for (name, job), each in JOBS.items() for step in each.get("steps", ())]
+JOBS = {(name, job): fields for name, flow in FLOWS.items() for job, fields in flow["jobs"].items()}
+STEPS = [(name, job, step) for (name, job), fields in JOBS.items() for step in fields.get("steps", ())]
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 MAY_WRITE = {
     ("release.yml", "draft"): {"contents", "id-token", "attestations"},
@@ -58,12 +58,12 @@ def test_an_action_has_one_version_everywhere() -> None:
 def test_a_job_may_write_only_what_it_is_for() -> None:
     for flow in FLOWS.values():
         assert flow["permissions"] == {"contents": "read"}
-    found = {
+    rights = {
         key: {name for name, right in job["permissions"].items() if right == "write"}
         for key, job in JOBS.items()
         if "permissions" in job
     }
-    assert found == MAY_WRITE
+    assert rights == MAY_WRITE
 
 
 def test_who_may_write_runs_no_make_and_keeps_no_token_in_the_checkout() -> None:
@@ -94,7 +94,7 @@ def test_every_target_and_script_exists() -> None:
     assert {"check", "test", "release", "audit", "docs", "book"} == asked <= targets
     scripts = re.findall(r"(?:sh|python3) ([\w./-]+\.(?:sh|py))", run)
     assert {".github/packages.sh", "release/version.py", "release/compare.py"} == set(scripts)
-    assert all((ROOT / each).is_file() for each in scripts)
+    assert all((ROOT / path).is_file() for path in scripts)
 
 
 def test_images_are_systems_whose_packages_the_readme_lists() -> None:
@@ -143,9 +143,9 @@ def test_the_release_ships_and_attests_what_make_release_builds() -> None:
     assert "dist/ciphercost-$version.cdx.json" in script
     assert "dist/ciphercost_agent-$version-${target%%-*}.cdx.json" in script
     steps = FLOWS["release.yml"]["jobs"]["draft"]["steps"]
-    attested = [each["with"] for each in steps if each.get("uses", "").startswith("actions/attest@")]
+    attested = [step["with"] for step in steps if step.get("uses", "").startswith("actions/attest@")]
     assert attested[0] == {"subject-checksums": "dist/SHA256SUMS"}
-    assert {each["sbom-path"].replace("${{ env.VERSION }}", "$version") for each in attested[1:]} == {
+    assert {inputs["sbom-path"].replace("${{ env.VERSION }}", "$version") for inputs in attested[1:]} == {
         "dist/ciphercost-$version.cdx.json",
         *(f"dist/ciphercost_agent-$version-{machine}.cdx.json" for machine in ("x86_64", "aarch64")),
     }
@@ -158,7 +158,7 @@ def test_the_release_ships_and_attests_what_make_release_builds() -> None:
     ("tag", "heading", "status"), [("v", "({date})", 0), ("v9", "({date})", 1), ("v", "(not released)", 1)]
 )
 def test_a_tag_that_does_not_fit_is_no_release(tag: str, heading: str, status: int, tmp_path: Path) -> None:
-    (run,) = [each["run"] for each in FLOWS["release.yml"]["jobs"]["version"]["steps"] if "run" in each]
+    (run,) = [step["run"] for step in FLOWS["release.yml"]["jobs"]["version"]["steps"] if "run" in step]
     (tmp_path / "release").mkdir()
     (tmp_path / "release/version.py").write_text(f"print('{VERSION}')\n")
     (tmp_path / "CHANGELOG.md").write_text(
@@ -173,7 +173,7 @@ def test_a_tag_that_does_not_fit_is_no_release(tag: str, heading: str, status: i
 
 
 def test_notes_are_the_versions_part_of_the_changelog(tmp_path: Path) -> None:
-    (run,) = [each["run"] for each in FLOWS["release.yml"]["jobs"]["draft"]["steps"] if "run" in each]
+    (run,) = [step["run"] for step in FLOWS["release.yml"]["jobs"]["draft"]["steps"] if "run" in step]
     text = f"# Changelog\n\n## 99.0.0 (2027-02-01)\n\nLater.\n\n## {VERSION} (2027-01-31)\n\nThis.\n\n### Part\n\n## 0.0.1 (2026-01-01)\n\nOld.\n"
     (tmp_path / "CHANGELOG.md").write_text(text)
     env = {"PATH": "/usr/bin:/bin", "VERSION": VERSION}
@@ -181,19 +181,19 @@ def test_notes_are_the_versions_part_of_the_changelog(tmp_path: Path) -> None:
     assert (tmp_path / "notes.md").read_text().split() == ["This.", "###", "Part"]
 
 
-@pytest.mark.parametrize("path", [each for each in FORMS if each.name != "config.yml"], ids=lambda path: str(path.name))
+@pytest.mark.parametrize("path", [path for path in FORMS if path.name != "config.yml"], ids=lambda path: str(path.name))
 def test_an_issue_form_asks_for_something(path: Path) -> None:
     form = yaml.safe_load(path.read_text())
     assert set(form) == {"name", "description", "title", "body"}
-    asked = [each for each in form["body"] if each["type"] != "markdown"]
-    assert {each["type"] for each in asked} <= {"input", "textarea", "dropdown", "checkboxes"}
-    ids = [each["id"] for each in asked]
+    asked = [field for field in form["body"] if field["type"] != "markdown"]
+    assert {field["type"] for field in asked} <= {"input", "textarea", "dropdown", "checkboxes"}
+    ids = [field["id"] for field in asked]
     assert len(ids) == len(set(ids))
-    assert all(each["attributes"]["label"] for each in asked)
-    assert any(each.get("validations", {}).get("required") for each in asked)
+    assert all(field["attributes"]["label"] for field in asked)
+    assert any(field.get("validations", {}).get("required") for field in asked)
 
 
 def test_the_citation_has_what_cff_requires_and_this_version() -> None:
-    found = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert {"cff-version", "message", "title", "authors"} <= set(found)
-    assert (found["version"], found["license"]) == (VERSION, "Apache-2.0")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert (citation["version"], citation["license"]) == (VERSION, "Apache-2.0")

@@ -24,10 +24,10 @@ PLAN = b'{"format": 2}'
 
 
 def tar(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    with tarfile.open(path, "w:xz" if path.suffix == ".xz" else "w:gz") as made:
+    with tarfile.open(path, "w:xz" if path.suffix == ".xz" else "w:gz") as tar_file:
         for info, content in members:
             info.size = len(content)
-            made.addfile(info, io.BytesIO(content))
+            tar_file.addfile(info, io.BytesIO(content))
     return path
 
 
@@ -36,15 +36,15 @@ def file(name: str, content: bytes = PLAN) -> tuple[tarfile.TarInfo, bytes]:
 
 
 def link(kind: bytes, target: str) -> tuple[tarfile.TarInfo, bytes]:
-    made = tarfile.TarInfo("run/slices.jsonl")
-    made.type, made.linkname = kind, target
-    return made, b""
+    entry = tarfile.TarInfo("run/slices.jsonl")
+    entry.type, entry.linkname = kind, target
+    return entry, b""
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zip_file:
         for name, content in members.items():
-            made.writestr(name, content)
+            zip_file.writestr(name, content)
     return path
 
 
@@ -63,7 +63,7 @@ def refused(path: Path, into: Path, words: str, unpacked: bounds.Bound = bounds.
     with pytest.raises(UsageError, match=words) as error:
         archive.unpack(path, into, unpacked)
     assert str(path) in str(error.value)
-    outside = [each for each in path.parent.rglob("*") if each not in before and into not in each.parents]
+    outside = [entry for entry in path.parent.rglob("*") if entry not in before and into not in entry.parents]
     assert outside == []
 
 
@@ -83,8 +83,8 @@ def test_links_and_devices_are_refused(tmp_path: Path, into: Path, kind: bytes) 
 def test_a_link_in_a_zip_is_refused(tmp_path: Path, into: Path) -> None:
     info = zipfile.ZipInfo("run/plan.json")
     info.create_system, info.external_attr = 3, 0o120777 << 16
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as made:
-        made.writestr(info, "/etc/passwd")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zip_file:
+        zip_file.writestr(info, "/etc/passwd")
     refused(tmp_path / "a.zip", into, "link or device")
 
 
@@ -123,17 +123,13 @@ def test_a_skipped_member_counts_before_it_is_unpacked(
     for name in ("a.tar.gz", "a.tar.xz"):
         path = tmp_path / name
         raw = io.BytesIO()
-        with tarfile.open(fileobj=raw, mode="w") as made:
+        with tarfile.open(fileobj=raw, mode="w") as tar_file:
             for entry, data in content:
-                made.addfile(entry, io.BytesIO(data)) if data else raw.write(entry.tobuf())
+                tar_file.addfile(entry, io.BytesIO(data)) if data else raw.write(entry.tobuf())
         packed = raw.getvalue()
         path.write_bytes(gzip.compress(packed) if name.endswith("gz") else lzma.compress(packed))
         (into / "plan.json").unlink(missing_ok=True)
-        refused(
-            path,
-            into,
-            r"2,147,48.* bytes, and a packed run, unpacked, with all that is skipped may have 1,073,741,824",
-        )
+        refused(path, into, r"2,147,48.* bytes, .* 1,073,741,824")
     assert sum(taken) < 1 << 20
 
 
@@ -157,10 +153,11 @@ def test_a_header_has_a_bound_of_memory(tmp_path: Path, into: Path, kind: bytes)
         packed.write(header.tobuf())
         for _ in range(32):
             packed.write(bytes(1 << 20))
-    said = limited.run(
+    printed = limited.run(
         "from ciphercost.runs import archive; archive.unpack(Path(sys.argv[1]), Path(sys.argv[2]))", path, into
     )
-    assert "a header in this archive has 734,003,200 bytes, and at most 1,048,576 are read" in said
+    assert "734,003,200 bytes" in printed
+    assert f"{bounds.ARCHIVE_HEADER:,}" in printed
 
 
 def test_an_archive_can_not_ask_for_memory(tmp_path: Path, into: Path) -> None:
@@ -184,7 +181,7 @@ def with_dictionary(xz: bytes, size: int) -> bytes:
 
 def test_the_list_of_a_zips_files_has_a_bound(tmp_path: Path, into: Path) -> None:
     path = zipped(tmp_path / "a.zip", {f"run/{'x' * 60_000}{number}": b"" for number in range(20)})
-    refused(path, into, "its list of files has 1,2.* bytes, and at most 1,048,576 are read")
+    refused(path, into, "list of files .* 1,2.* bytes, .* 1,048,576")
     many = zipped(tmp_path / "b.zip", {f"run/{number}": b"" for number in range(bounds.ARCHIVE_MEMBERS + 1)})
     refused(many, into, "more than 1000 files")
 
@@ -245,9 +242,9 @@ def test_only_the_files_of_a_record_are_read(tmp_path: Path, into: Path, prefix:
         zipped(tmp_path / "a.zip", dict.fromkeys(names, PLAN)),
     ):
         archive.unpack(path, into)
-        assert sorted(each.name for each in into.iterdir()) == ["plan.json", "slices.jsonl"]
-        for each in into.iterdir():
-            each.unlink()
+        assert sorted(entry.name for entry in into.iterdir()) == ["plan.json", "slices.jsonl"]
+        for entry in into.iterdir():
+            entry.unlink()
 
 
 def test_the_same_files_are_packed_into_the_same_bytes(tmp_path: Path, into: Path) -> None:
@@ -256,4 +253,4 @@ def test_the_same_files_are_packed_into_the_same_bytes(tmp_path: Path, into: Pat
         archive.pack(order, "20261121-120000-ab12", tmp_path / f"{name}.tar.xz")
     assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "b.tar.xz").read_bytes()
     archive.unpack(tmp_path / "a.tar.xz", into)
-    assert {each.name: each.read_bytes() for each in into.iterdir()} == files
+    assert {path.name: path.read_bytes() for path in into.iterdir()} == files

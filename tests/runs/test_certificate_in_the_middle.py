@@ -37,31 +37,33 @@ def server(
     require_server: RequireServer,
 ) -> Iterator[UserServer]:
     require_server(request.param)
-    with user_server(request.param, tmp_path_factory.mktemp(request.param)) as found:
-        require_certificate(found, authority.ca)
-        yield found
+    with user_server(request.param, tmp_path_factory.mktemp(request.param)) as running:
+        require_certificate(running, authority.ca)
+        yield running
 
 
-@pytest.mark.parametrize("attack", [NONE, *(each for each in ATTACKS if not each.factors)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "attack", [NONE, *(attack for attack in ATTACKS if not attack.factors)], ids=lambda attack: attack.name
+)
 def test_he_learns_nothing_of_a_login(
     server: UserServer, authority: ClientAuthority, attack: Attack, tmp_path: Path
 ) -> None:
     shown = Chains(tmp_path / "chains").present(attack.chain)
-    own = authority.client("wanted", PASSPHRASE)["sealed"]
+    certificate = authority.client("wanted", PASSPHRASE)["sealed"]
     environment = {**os.environ, "MYSQL_PWD": "x", "CIPHERCOST_KEY_PASSPHRASE": PASSPHRASE}
     by_command = ["--password-command", "echo x" if attack == NONE else f"echo {TOKEN}"]
     with Middle(UPGRADES[server.engine.name](), attack, shown, lambda _: server.fields.port) as middle:
         ca = server.ca if attack.tunnels else shown.ca
         url = server.url_for("wanted", middle.port)
-        done = warm.run(["prove", url, "--ca", ca, *own.options, *by_command], env=environment)
+        done = warm.run(["prove", url, "--ca", ca, *certificate.options, *by_command], env=environment)
         middle.finish()
-    said = " ".join((done.stdout + done.stderr).split())
-    assert "Traceback" not in said
+    output = " ".join((done.stdout + done.stderr).split())
+    assert "Traceback" not in output
     assert middle.lines, "nobody connected"
     if attack == NONE:
-        assert done.returncode == 0, said
+        assert done.returncode == 0, output
         return
-    assert done.returncode == 1, said
+    assert done.returncode == 1, output
     assert middle.in_clear == []
     assert middle.learned == b""
     heard = b"".join(bytes(line.heard) for line in middle.lines)

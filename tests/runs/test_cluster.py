@@ -17,6 +17,7 @@ import pytest
 
 import ciphercost
 import ray_nodes
+import repetitions
 import warm
 from ciphercost.model import run_directory
 from cluster_runs import FAST, PATIENCE, cell_of, started, wait_for_load
@@ -31,13 +32,15 @@ pytestmark = pytest.mark.alone
 CLI = Path(sys.executable).parent / "ciphercost"
 SOURCES = Path(ciphercost.__file__).parents[1]
 LARGEST = 200 << 20
+NODES = 2 if repetitions.QUICK else 4
+"""Each node takes about 8 s of CPU to start."""
 
 
 @pytest.fixture(scope="module")
 def cluster(require: Require) -> Iterator[RayNodes]:
     require(ray_nodes.INSTALLED, "no Ray: pip install 'ciphercost[ray]'")
-    with ray_nodes.nodes(4, {"PYTHONPATH": str(SOURCES)}) as made:
-        yield made
+    with ray_nodes.nodes(NODES, {"PYTHONPATH": str(SOURCES)}) as nodes:
+        yield nodes
 
 
 def run(
@@ -54,14 +57,14 @@ def run(
 def members(cluster: RayNodes) -> list[int]:
     """Agents, and the actors that hold them, on all nodes of a cluster."""
     mark = f"XDG_DATA_HOME={cluster.directory}".encode()
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (path / "cmdline").read_bytes()
             ours = b"ciphercost-agent" in command.partition(b"\0")[0] or command.startswith(b"ray::RemoteAgent")
             if ours and mark in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids
 
 
 @pytest.fixture
@@ -74,29 +77,33 @@ SHORT = ("--quick", "--time", "4s", "--no-latency", "--clients", "8")
 
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
-def test_four_nodes_make_the_load_of_one_server_and_every_session_is_proven(cluster: RayNodes, tmp_path: Path) -> None:
-    done = run(cluster, "postgresql:tls", *SHORT, "--agents", "4", cwd=tmp_path)
+def test_all_nodes_make_the_load_of_one_server_and_every_session_is_proven(cluster: RayNodes, tmp_path: Path) -> None:
+    done = run(cluster, "postgresql:tls", *SHORT, "--agents", str(NODES), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "start skew p99 " in done.stdout
     print(" ".join(done.stdout.split("load from ")[1].splitlines()[:2]))
-    assert "over 4 agents" in " ".join(done.stdout.split())
+    assert f"over {NODES} agents" in " ".join(done.stdout.split())
     cell = cell_of(tmp_path)
     fleet = cell["fleet"]
-    assert (fleet["agents"], fleet["least"], len(fleet["nodes"]), fleet["lost"]) == (4, 3, 4, [])
+    assert (fleet["agents"], fleet["least"], len(fleet["nodes"]), fleet["lost"]) == (NODES, NODES - 1, NODES, [])
     assert fleet["start_skew"]["slices"] > 0
-    assert all(each["slices"] > 0 and each["machine"]["tls_library"] for each in fleet["nodes"])
+    assert all(node["slices"] > 0 and node["machine"]["tls_library"] for node in fleet["nodes"])
     # All nodes are on this machine, and so is the controller: one clock.
-    assert [(each["offset_s"], each["error_s"]) for each in fleet["clocks"]] == [(0.0, 0.0)] * 4
+    assert [(clock["offset_s"], clock["error_s"]) for clock in fleet["clocks"]] == [(0.0, 0.0)] * NODES
     assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == {
         (arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")
     }
     assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
     record = next((tmp_path / "runs").iterdir())
-    slices = [each for each in run_directory.read_slices(record) if each.phase == "capacity" and each.agent]
+    slices = [
+        slice_record
+        for slice_record in run_directory.read_slices(record)
+        if slice_record.phase == "capacity" and slice_record.agent
+    ]
     assert slices
-    assert all(each.start_skew is not None for each in slices)
-    assert all(each.agent and each.agent.threads == 4 for each in slices)
-    assert all(each.counters and each.counters.server_cpu_ns for each in slices)
+    assert all(slice_record.start_skew is not None for slice_record in slices)
+    assert all(slice_record.agent and slice_record.agent.threads == NODES for slice_record in slices)
+    assert all(slice_record.counters and slice_record.counters.server_cpu_ns for slice_record in slices)
 
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
@@ -106,7 +113,7 @@ def test_an_open_loop_in_two_sessions_is_dealt_out(cluster: RayNodes, tmp_path: 
     assert done.returncode == 0, done.stdout + done.stderr
     cell = cell_of(tmp_path)
     assert "latency_p50" in cell["overhead"]
-    assert {each["session"] for each in cell["fleet"]["clocks"]} == {1, 2}
+    assert {clock["session"] for clock in cell["fleet"]["clocks"]} == {1, 2}
 
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
@@ -140,16 +147,16 @@ def test_no_password_is_in_any_file_argument_or_environment_of_the_cluster(
     assert done.returncode == 0, done.stdout + done.stderr
     needles = forms(password.encode())
     places = [cluster.sessions, *(tmp_path / "runs").iterdir(), Path("/dev/shm")]
-    searched, found = 0, []
+    searched, leaks = 0, []
     for place in places:
         for path in place.rglob("*"):
             with contextlib.suppress(OSError):
                 if path.is_file() and not path.is_symlink() and path.stat().st_size < LARGEST:
                     searched += 1
                     content = path.read_bytes()
-                    found += [f"{path}: {how}" for how, needle in needles.items() if needle in content]
+                    leaks += [f"{path}: {how}" for how, needle in needles.items() if needle in content]
     assert searched > 20, "Ray's logs were not there to be searched"
-    assert not found
+    assert not leaks
     assert all(needle.decode() not in done.stdout + done.stderr for needle in needles.values())
 
 
@@ -172,22 +179,26 @@ def test_a_node_that_is_killed_costs_its_block_and_not_the_run(cluster: RayNodes
             early = process.poll() is None
             cluster.kill(number)
             killed = True
-            said, complained = process.communicate(timeout=PATIENCE)
+            printed, complained = process.communicate(timeout=PATIENCE)
     finally:
         if not killed:
             cluster.kill(number)
     assert "Traceback" not in complained, complained
     cell = cell_of(tmp_path)
-    assert cell["status"] == "ok", said
+    assert cell["status"] == "ok", printed
     assert process.returncode == 0
     fleet = cell["fleet"]
     print(f"seed {seed}, at {moment:.0f} bytes, early {early}: lost {fleet['lost']}, failed {fleet['failed_slices']}")
     # It may die after the last slice, when nobody asks it for anything.
     if early and len(fleet["nodes"]) == 5 and fleet["lost"]:
-        assert "an agent was lost (" in " ".join(said.split())
-        assert [each["code"] for each in cell["warnings"]].count("agents-lost") == 1
+        assert "an agent was lost (" in " ".join(printed.split())
+        assert [warning["code"] for warning in cell["warnings"]].count("agents-lost") == 1
     # Every connection was made again by those that are left.
-    used = {each.start_skew is not None for each in run_directory.read_slices(tmp_path / "run") if each.agent}
+    used = {
+        slice_record.start_skew is not None
+        for slice_record in run_directory.read_slices(tmp_path / "run")
+        if slice_record.agent
+    }
     assert used == {True}
 
 
@@ -199,10 +210,10 @@ def test_an_agents_process_that_freezes_is_lost(cluster: RayNodes, tmp_path: Pat
             pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::RemoteAgent")
         ]
         os.kill(actors[0], signal.SIGSTOP)
-        said, _ = process.communicate(timeout=PATIENCE)
+        printed, _ = process.communicate(timeout=PATIENCE)
     cell = cell_of(tmp_path)
-    assert cell["status"] == "ok", said
-    assert [each["reason"] for each in cell["fleet"]["lost"]] == ["it did not answer for 3 s"]
+    assert cell["status"] == "ok", printed
+    assert [agent["reason"] for agent in cell["fleet"]["lost"]] == ["it did not answer for 3 s"]
     with contextlib.suppress(ProcessLookupError):
         os.kill(actors[0], signal.SIGKILL)
 
@@ -216,9 +227,11 @@ def test_with_fewer_than_min_agents_the_cell_ends_with_a_reason(cluster: RayNode
             pid for pid in members(cluster) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::RemoteAgent")
         ]
         os.kill(actors[0], signal.SIGKILL)
-        said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1, said
-    assert "3 of 4 agents are left, and --min-agents is 4" in cell_of(tmp_path)["reason"]
+        printed, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1, printed
+    reason = cell_of(tmp_path)["reason"]
+    assert "3 of 4 agents are left" in reason
+    assert "--min-agents is 4" in reason
 
 
 @pytest.mark.usefixtures("require_postgresql", "nothing_left")
@@ -229,7 +242,7 @@ def test_a_controller_that_ends_leaves_no_agent_behind(
     with started(cluster, tmp_path, "--time", "60s", "--clients", "8") as process:
         # Its first slice: on a busy machine, a run may end because too many slices come late.
         wait_for_load(tmp_path, process, 1)
-        assert len(members(cluster)) >= 8
+        assert len(members(cluster)) >= 2 * NODES
         process.send_signal(number)
         _, complained = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in complained
@@ -263,7 +276,7 @@ def test_more_agents_than_nodes_are_refused_before_anything_starts(cluster: RayN
     done = run(cluster, "postgresql:tls", *SHORT, "--agents", "8", cwd=tmp_path)
     assert done.returncode == 2
     # A node that an earlier test has killed may still be counted.
-    words = r"--agents 8: the cluster has ([4-7]) nodes with a CPU, and each runs one agent; write --agents \1, "
+    words = r"--agents 8: the cluster has ([2-7]) nodes with a CPU, and each runs one agent; write --agents \1, "
     assert re.search(words, done.stderr), done.stderr
     assert not list((tmp_path / "runs").glob("*/slices.jsonl"))
 
@@ -290,10 +303,12 @@ def test_a_cluster_that_wants_a_token_is_used_with_it_alone(require: Require, tm
         wrong = str(tmp_path / "wrong")
         done = run(guarded, "postgresql:none", *SHORT, cwd=tmp_path, RAY_AUTH_TOKEN_PATH=wrong)
         assert done.returncode == 2
-        assert "by token: the one in ~/.ray/auth_token or RAY_AUTH_TOKEN_PATH must be the cluster's" in done.stderr
+        assert "by token: " in done.stderr
+        assert "RAY_AUTH_TOKEN_PATH" in done.stderr
         done = run(guarded, "postgresql:none", *SHORT, cwd=tmp_path, RAY_AUTH_MODE="disabled")
         assert done.returncode == 2
-        assert "without a token: if its nodes have RAY_AUTH_MODE=token, set that here too" in done.stderr
+        assert "without a token: " in done.stderr
+        assert "RAY_AUTH_MODE=token" in done.stderr
 
 
 # ── beside a single agent ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -312,8 +327,8 @@ def test_the_servers_cpu_per_operation_is_that_of_a_single_agent(cluster: RayNod
     one, four = costs
     print(
         *(
-            f"{name}: {each['ratio']:.4f} ({each['low']:.4f} to {each['high']:.4f})"
-            for name, each in zip(("one", "four"), costs, strict=True)
+            f"{name}: {cost['ratio']:.4f} ({cost['low']:.4f} to {cost['high']:.4f})"
+            for name, cost in zip(("one", "four"), costs, strict=True)
         )
     )
     assert max(one["low"], four["low"]) <= min(one["high"], four["high"]), f"{one} and {four} have nothing in common"

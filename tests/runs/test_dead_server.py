@@ -62,11 +62,11 @@ def test_a_killed_server_is_named(
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         slices = directory / "slices.jsonl"
         processes.wait_for("slices", lambda: slices.exists() and slices.stat().st_size > SLICES, patience=300)
-        own = [pid for pid in tree(process.pid) if name(pid) == program]
-        os.kill(own[which], signal.SIGKILL)
-        said, _ = process.communicate(timeout=600)
-    words = " ".join(said.split())
-    assert process.returncode == 1, said
-    assert f"server {program} (process {own[0]}) died during the measurement" in words
+        pids = [pid for pid in tree(process.pid) if name(pid) == program]
+        os.kill(pids[which], signal.SIGKILL)
+        printed, _ = process.communicate(timeout=600)
+    words = " ".join(printed.split())
+    assert process.returncode == 1, printed
+    assert f"server {program} (process {pids[0]}) died during the measurement" in words
     assert "this cell has no number" in words
-    assert "Traceback" not in said
+    assert "Traceback" not in printed

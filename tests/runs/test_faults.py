@@ -13,7 +13,7 @@ import pytest
 from conftest import Require
 from faults import trial, world
 
-FAULTS = {each.name: each for each in world.each_kind("faults")}
+FAULTS = {fault.name: fault for fault in world.each_kind("faults")}
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ undisturbed = cache(trial.undisturbed)
 def test_a_fault_loses_nothing_and_leaves_nothing(target: str, name: str, base: Path, require: Require) -> None:
     fault = FAULTS[name]
     require(fault.suits(target), f"{name}: needs root, and control groups of version 1")
-    seconds, found = undisturbed(target, base, fault.compared_with)
-    outcome = trial.attempt(target, fault, 1, seconds, found, base)
+    seconds, interval = undisturbed(target, base, fault.compared_with)
+    outcome = trial.attempt(target, fault, 1, seconds, interval, base)
     assert outcome.good, outcome
 
 

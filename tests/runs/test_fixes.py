@@ -49,7 +49,7 @@ def test_each_missing_program_is_one_line_that_names_its_package(tmp_path: Path)
     status, lines, _ = fixed("--fix", cwd=tmp_path)
     assert status == 0
     for program in ("mvn", "fio", "java"):
-        (package,) = {each.package for each in (*programs.PROGRAMS, programs.JAVA) if each.name == program}
+        (package,) = {entry.package for entry in (*programs.PROGRAMS, programs.JAVA) if entry.name == program}
         assert [line for line in lines if line.startswith(f"# missing: {program} (Debian package {package})")]
     (command,) = [line for line in lines if "apt-get" in line]
     assert command.startswith(f"{PREFIX}apt-get install --yes maven ")
@@ -60,8 +60,8 @@ def test_each_missing_program_is_one_line_that_names_its_package(tmp_path: Path)
 @pytest.mark.usefixtures("bare")
 def test_the_doctor_has_one_line_for_each_missing_program_too(tmp_path: Path) -> None:
     _, lines, _ = fixed(cwd=tmp_path)
-    assert any(line.startswith("WARN    mvn: not found (Debian: apt-get install maven)") for line in lines)
-    assert any(line.startswith("WARN    fio: not found (Debian: apt-get install fio)") for line in lines)
+    for program, package in (("mvn", "maven"), ("fio", "fio")):
+        assert any(line.startswith(f"WARN    {program}: ") and f"apt-get install {package})" in line for line in lines)
 
 
 @pytest.mark.usefixtures("bare")
@@ -95,14 +95,14 @@ def test_a_missing_agent_has_pips_command_where_one_is_known(tmp_path: Path, mon
 def test_yes_runs_every_command_and_says_which_failed(bare: Path, tmp_path: Path) -> None:
     put(bare, "broken", "exit 7")
     apt = Fix(("mvn",), tuple(programs.install_command(["maven"])))
-    said: list[str] = []
-    assert fixes.run([apt], said.append)
+    printed: list[str] = []
+    assert fixes.run([apt], printed.append)
     assert (tmp_path / "calls").read_text() == "apt-get install --yes maven\n"
     assert not fixes.run(
-        [Fix(("it",), ("broken",)), Fix(("one",), ("nowhere", "--now")), Fix(("two",)), apt], said.append
+        [Fix(("it",), ("broken",)), Fix(("one",), ("nowhere", "--now")), Fix(("two",)), apt], printed.append
     )
-    assert "# exit status 7" in said
-    assert "# nowhere was not found; run as root: --now" in said
+    assert "# exit status 7" in printed
+    assert any(line.startswith("# nowhere was not found") and line.endswith(" --now") for line in printed)
     assert (tmp_path / "calls").read_text() == "apt-get install --yes maven\n" * 2
 
 

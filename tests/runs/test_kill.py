@@ -81,16 +81,16 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     ]
     assert not [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
     slices = list(run_directory.read_slices(directory))
-    assert all(each.cell == 0 for each in slices)
+    assert all(record.cell == 0 for record in slices)
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
 
 
 def supervisor_of(pid: int) -> int:
     """The supervisor among a controller's children; 0: not there yet."""
-    for each in tree(pid)[1:]:
+    for child_pid in tree(pid)[1:]:
         with contextlib.suppress(OSError):
-            if b"/supervisor_process.py" in Path(f"/proc/{each}/cmdline").read_bytes():
-                return each
+            if b"/supervisor_process.py" in Path(f"/proc/{child_pid}/cmdline").read_bytes():
+                return child_pid
     return 0
 
 
@@ -120,16 +120,16 @@ def test_a_run_whose_supervisor_is_killed_says_so_and_leaves_nothing(
         if moment != "at its start":
             wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
         os.kill(supervisor_pid, signal.SIGKILL)
-        _, said = process.communicate(timeout=4 * PATIENCE)
+        _, errors = process.communicate(timeout=4 * PATIENCE)
     run_id = run_directory.read_facts(directory).id
-    assert "this run's supervisor process was killed" in said
-    assert "Traceback" not in said
+    assert "this run's supervisor process was killed" in errors
+    assert "Traceback" not in errors
     assert not (run_ownership.scratch_base() / run_id).exists()
     assert not marked(run_id)
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]
-    assert process.returncode == 1, said
+    assert process.returncode == 1, errors
     # The run stops at the next block, although SQLite has no server and nginx's workers outlive their master.
-    assert not [each for each in run_directory.read_slices(directory) if each.phase == "latency"]
+    assert not [record for record in run_directory.read_slices(directory) if record.phase == "latency"]
 
 
 def test_an_interrupted_run_keeps_what_it_measured_and_can_be_reported(tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_an_interrupted_run_keeps_what_it_measured_and_can_be_reported(tmp_path:
             lambda: (directory / "slices.jsonl").exists() and (directory / "slices.jsonl").stat().st_size > 60_000,
         )
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert "interrupted" in said
-    assert "Traceback" not in said
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
     report = subprocess.run([CLI, "report", str(directory)], capture_output=True, text=True, check=False)
     assert report.returncode == 0, report.stderr
     assert "cut off" in report.stdout

@@ -29,11 +29,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture
 def login(request: pytest.FixtureRequest, require_server: RequireServer) -> Login:
     """A client; one over JDBC needs Java."""
-    found: Login = request.param
-    require_server(found.server, VERSIONS[found.server])
-    if found.jdbc:
+    chosen: Login = request.param
+    require_server(chosen.server, VERSIONS[chosen.server])
+    if chosen.jdbc:
         request.getfixturevalue("require_java")
-    return found
+    return chosen
 
 
 clients = pytest.mark.parametrize("login", LOGINS, ids=str, indirect=True)
@@ -46,14 +46,14 @@ def test_a_client_does_this_with_an_impostor(running: Running, login: Login) -> 
 
 @clients
 def test_prove_says_so(running: Running, login: Login, record_property: cases.Record) -> None:
-    proven, text = running.said(login)
+    proven, text = running.examined(login)
     verdict = VERDICT.search(" ".join(text.split()))
     cases.record(record_property, "connections", f"impostor: {login}", verdict[0] if verdict else text)
     assert proven == login.proven, text
     assert login.says in " ".join(text.split())
 
 
-@pytest.mark.parametrize("login", [each for each in LOGINS if each.logs_in], ids=str, indirect=True)
+@pytest.mark.parametrize("login", [login for login in LOGINS if login.logs_in], ids=str, indirect=True)
 def test_without_an_impostor_each_client_logs_in(running: Running, login: Login) -> None:
     """A refusal proves nothing where everything is refused."""
     running.log_in(login, running.fields(login.server).port)

@@ -23,20 +23,20 @@ from terminals import on_a_terminal
 from test_passwords import environment
 from test_real import ciphercost
 
-NAMED = {each.name: each for each in ATTACKS}
+NAMED = {attack.name: attack for attack in ATTACKS}
 DATABASES = ["postgresql", "mysql", "mariadb"]
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Behind]]:
     """`running(name)`: that server, started once."""
-    made: dict[str, Behind] = {}
+    started: dict[str, Behind] = {}
     with ExitStack() as stack:
 
         def start(name: str) -> Behind:
-            if name not in made:
-                made[name] = stack.enter_context(servers.server(name, tmp_path_factory.mktemp("logs")))
-            return made[name]
+            if name not in started:
+                started[name] = stack.enter_context(servers.server(name, tmp_path_factory.mktemp("logs")))
+            return started[name]
 
         yield start
 
@@ -56,27 +56,27 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Chains:
 @pytest.fixture
 def case(request: pytest.FixtureRequest) -> Case:
     """A case; one over JDBC needs Java."""
-    found: Case = request.param
-    if found.client == "jdbc":
+    chosen: Case = request.param
+    if chosen.client == "jdbc":
         request.getfixturevalue("require_java")
-    return found
+    return chosen
 
 
 def parameters(cases: list[Case]) -> pytest.MarkDecorator:
-    found = [pytest.param(each.server, each, id=str(each)) for each in cases]
-    return pytest.mark.parametrize(("behind", "case"), found, indirect=True)
+    rows = [pytest.param(case.server, case, id=str(case)) for case in cases]
+    return pytest.mark.parametrize(("behind", "case"), rows, indirect=True)
 
 
 @parameters(CASES)
 def test_an_attack_is_refused(behind: Behind, chains: Chains, case: Case, tmp_path: Path) -> None:
-    found = attempt(case, behind, chains, tmp_path)
-    assert not found.wrong, found.text
+    outcome = attempt(case, behind, chains, tmp_path)
+    assert not outcome.wrong, outcome.text
 
 
 @parameters(CONTROLS)
 def test_without_an_attack_it_works(behind: Behind, chains: Chains, case: Case, tmp_path: Path) -> None:
-    found = attempt(case, behind, chains, tmp_path)
-    assert not found.wrong, found.text
+    outcome = attempt(case, behind, chains, tmp_path)
+    assert not outcome.wrong, outcome.text
 
 
 # ── whatever the order of cells ───────────────────────────────────────────────────────────────────────────────────────
@@ -127,36 +127,38 @@ def test_of_two_encrypted_arms_neither_goes_on(behind: Behind, chains: Chains, t
 def test_the_verdict_does_not_claim_verification_without_a_check(
     behind: Behind, chains: Chains, tmp_path: Path
 ) -> None:
-    done, said = unchecked(NAMED["another authority"], behind, chains, tmp_path, "prove", "verify=require")
-    assert done == 0, said  # the user asked for this
-    assert "ENCRYPTED, proven" not in said
-    assert "ENCRYPTED, but the server's identity was not verified: a man in the middle would look the same" in said
+    done, output = unchecked(NAMED["another authority"], behind, chains, tmp_path, "prove", "verify=require")
+    assert done == 0, output  # the user asked for this
+    assert "ENCRYPTED, proven" not in output
+    assert "ENCRYPTED, but the server's identity" in output
 
 
 @pytest.mark.parametrize("behind", ["postgresql"], indirect=True)
 def test_a_login_that_is_bound_to_tls_finds_him_without_a_certificate(
     behind: Behind, chains: Chains, tmp_path: Path
 ) -> None:
-    done, said = unchecked(NAMED["another authority"], behind, chains, tmp_path, "prove", "verify=require", bound=True)
-    assert done == 1, said
-    assert "another certificate than the one that the client was shown" in said
-    assert "channel-binding=disable" in said
+    done, output = unchecked(
+        NAMED["another authority"], behind, chains, tmp_path, "prove", "verify=require", bound=True
+    )
+    assert done == 1, output
+    assert "The server has another certificate" in output
+    assert "channel-binding=disable" in output
 
 
 @pytest.mark.parametrize("behind", DATABASES, indirect=True)
 def test_a_run_warns_of_a_server_that_was_not_verified(behind: Behind, chains: Chains, tmp_path: Path) -> None:
-    done, said = unchecked(NAMED["another authority"], behind, chains, tmp_path, "run", "verify=require")
-    assert done == 0, said
+    done, output = unchecked(NAMED["another authority"], behind, chains, tmp_path, "run", "verify=require")
+    assert done == 0, output
     cell = json.loads((tmp_path / "out" / "result.json").read_text())["cells"][0]
-    assert "server-not-verified" in {each["code"] for each in cell["warnings"]}
-    assert "a man in the middle would look the same" in said
+    assert "server-not-verified" in {warning["code"] for warning in cell["warnings"]}
+    assert "a man in the middle" in output
 
 
 @pytest.mark.parametrize("behind", DATABASES, indirect=True)
 def test_an_unchecked_name_is_reported(behind: Behind, chains: Chains, tmp_path: Path) -> None:
-    done, said = unchecked(NONE, behind, chains, tmp_path, "prove", "verify=ca")
-    assert done == 0, said
-    assert "the server's name was not verified" in said
+    done, output = unchecked(NONE, behind, chains, tmp_path, "prove", "verify=ca")
+    assert done == 0, output
+    assert "the server's name was not verified" in output
 
 
 def unchecked(

@@ -88,8 +88,8 @@ def check_against(theory: Slow, cell: Cell, share: float, seconds: float) -> Non
         "encrypted": truth(theory, SERVICE / (1 + EFFECT), share, seconds),
     }
     for arm in ARMS:
-        found = cell.objective.arms[arm]
-        assert found.rate == pytest.approx(known[arm], rel=0.02), arm
+        capacity = cell.objective.arms[arm]
+        assert capacity.rate == pytest.approx(known[arm], rel=0.02), arm
     ratio = cell.overhead[METRIC]
     assert ratio.low < known["encrypted"] / known["plain"] < ratio.high
     assert ratio.ratio == pytest.approx(known["encrypted"] / known["plain"], rel=0.02)
@@ -142,11 +142,11 @@ def test_on_other_queues_both_capacities_are_those_of_theory(
 
 def test_the_search_takes_its_time_and_no_more(run: Path) -> None:
     slices = list(run_directory.read_slices(run))
-    by_phase = {phase: sum(each.length for each in slices if each.phase == phase) for phase in OPEN_LOOP}
+    by_phase = {phase: sum(record.length for record in slices if record.phase == phase) for phase in OPEN_LOOP}
     assert by_phase["latency"] == 0
     assert by_phase["curve"] + by_phase["objective"] == pytest.approx(0.6 * TIME, rel=0.15)
-    assert {each.session for each in slices if each.phase == "objective"} == set(range(1, 9))
-    assert all(each.rate > 0 for each in slices if each.phase in SEARCHING)
+    assert {record.session for record in slices if record.phase == "objective"} == set(range(1, 9))
+    assert all(record.rate > 0 for record in slices if record.phase in SEARCHING)
 
 
 def test_it_is_estimated_again_from_its_record_and_from_what_is_published_of_it(run: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_run_that_was_cut_off_in_its_search_resumes_to_the_same_result(run: Pa
     result, _ = resume.run_in(cut)
     assert (cut / "slices.jsonl").read_text().startswith("".join(kept))
     check_against(mm1, result.cells[0], 0.9, 0.005)
-    curves = [conclude.result_of(each).cells[0].objective for each in (run, cut)]
+    curves = [conclude.result_of(directory).cells[0].objective for directory in (run, cut)]
     assert all(curve is not None and len(curve.curve) >= 6 for curve in curves)
 
 
@@ -206,14 +206,15 @@ def test_the_page_has_the_curves_as_a_plot_with_a_table(run: Path) -> None:
     assert drawn.finding.startswith("capacity at p90=5ms: plain")
     assert drawn.table.head == ("operations/s", "plain p90", "encrypted p90")
     page = html.render(result, traces)
-    assert "p90 of the latency, ms, at operations per second" in page
+    assert drawn.caption.startswith("p90 ")
+    assert drawn.caption in page
 
 
 def test_figures_of_all_formats_have_the_cost_in_rate(run: Path) -> None:
     result = conclude.result_of(run)
     for name in ("csv", "json", "openmetrics", "github-action-benchmark", "bencher"):
-        made = formats.get(name)(result)
-        assert METRIC in made.replace("-", "_") or "operations/s at p90=5ms" in made, name
+        rendered = formats.get(name)(result)
+        assert METRIC in rendered.replace("-", "_") or "operations/s at p90=5ms" in rendered, name
 
 
 # ── what can't be measured ────────────────────────────────────────────────────────────────────────────────────────────
@@ -238,7 +239,10 @@ def test_where_only_the_plain_arm_can_keep_it_there_is_a_bound(tmp_path: Path, f
     result = measured(tmp_path / "run", "p90=800us", mode="quick", time=60.0)
     cell = result.cells[0]
     assert cell.objective is not None
-    assert {arm: each.kind for arm, each in cell.objective.arms.items()} == {"plain": "within", "encrypted": "below"}
+    assert {arm: capacity.kind for arm, capacity in cell.objective.arms.items()} == {
+        "plain": "within",
+        "encrypted": "below",
+    }
     assert METRIC not in cell.overhead
     assert cell.objective.at_most is not None
     assert 0 < cell.objective.at_most < 1
@@ -261,7 +265,7 @@ def test_stalls_of_the_encrypted_arm_alone_leave_no_cost_in_rate(tmp_path: Path,
     assert METRIC not in cell.overhead
     assert cell.objective is not None
     assert cell.objective.ratio is None
-    assert {each.rate for each in cell.objective.arms.values()} == {None}, "two rates would be a cost"
+    assert {capacity.rate for capacity in cell.objective.arms.values()} == {None}, "two rates would be a cost"
     assert cell.objective.all_requests is not None
     assert cell.objective.all_requests.encrypted > 2 * cell.objective.all_requests.plain
     assert not cell.objective.all_requests.agree

@@ -22,12 +22,12 @@ SAID = re.compile(r'^\S+ \[0 [^\]]+\] ("HELLO" "2" "AUTH" "\(redacted\)" "\(reda
 
 
 @pytest.fixture(scope="module", params=["valkey", "redis"])
-def own(
+def user_store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require_server: RequireServer
 ) -> Iterator[Store]:
     require_server(request.param)
-    with store(request.param, tmp_path_factory.mktemp("store")) as found:
-        yield found
+    with store(request.param, tmp_path_factory.mktemp("store")) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -36,73 +36,88 @@ def only_given_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def asked(own: Store, cwd: Path, *argv: str, **environment: str) -> tuple[int, str]:
+def asked(user_store: Store, cwd: Path, *argv: str, **environment: str) -> tuple[int, str]:
     """(exit status, all that was printed) of a command with the user's password."""
     command = measured if "--quick" in argv else ciphercost
-    done = command(*argv, cwd=cwd, **{**own.environment, **environment})
+    done = command(*argv, cwd=cwd, **{**user_store.environment, **environment})
     assert PASSWORD not in done.stdout + done.stderr
     return done.returncode, " ".join((done.stdout + done.stderr).replace("===", " ").split())
 
 
-def test_own_keys_are_measured_with_the_right_to_read_them_alone(own: Store, tmp_path: Path) -> None:
+def test_own_keys_are_measured_with_the_right_to_read_them_alone(user_store: Store, tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text(OWN)
-    argv = ("run", own.target, *own.urls, "--ca", str(own.ca), "--sql", "own.txt", *SHORT, "--json", "out.json")
-    before = own.state()
-    with own.monitored() as lines:
-        status, said = asked(own, tmp_path, *argv)
-    assert status == 0, said
-    assert own.state() == before
-    assert [each for each in lines[:-1] if not SAID.match(each)] == []
-    assert sum('"GET"' in each for each in lines) > KEYS
-    assert "--sql" in said
+    argv = (
+        "run",
+        user_store.target,
+        *user_store.urls,
+        "--ca",
+        str(user_store.ca),
+        "--sql",
+        "own.txt",
+        *SHORT,
+        "--json",
+        "out.json",
+    )
+    before = user_store.state()
+    with user_store.monitored() as lines:
+        status, output = asked(user_store, tmp_path, *argv)
+    assert status == 0, output
+    assert user_store.state() == before
+    assert [line for line in lines[:-1] if not SAID.match(line)] == []
+    assert sum('"GET"' in line for line in lines) > KEYS
+    assert "--sql" in output
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["status"] == "ok"
-    assert re.search(rf"\b{own.name} \d+\.\d+", said), "its version is what it said at the login"
+    assert re.search(rf"\b{user_store.name} \d+\.\d+", output), "its version is what it said at the login"
 
 
-def test_both_ports_are_proven_and_the_control_is_the_plain_one(own: Store, tmp_path: Path) -> None:
-    before = own.state()
-    status, said = asked(own, tmp_path, "prove", own.clear, own.encrypted, "--ca", str(own.ca))
-    assert status == 0, said
-    assert "ENCRYPTED, proven" in said
-    assert [word for word in ("client", "server", "wire") if f"ok {word}:" in said] == ["client", "wire"]
-    assert "NOT PROVEN" not in said
-    assert own.state() == before
-    own.ask(f'ACL SETUSER bare reset on ">{PASSWORD}"')
-    urls = [each.replace("me@", "bare@") for each in (own.clear, own.encrypted)]
-    status, said = asked(own, tmp_path, "prove", *urls, "--ca", str(own.ca))
+def test_both_ports_are_proven_and_the_control_is_the_plain_one(user_store: Store, tmp_path: Path) -> None:
+    before = user_store.state()
+    status, output = asked(
+        user_store, tmp_path, "prove", user_store.clear, user_store.encrypted, "--ca", str(user_store.ca)
+    )
+    assert status == 0, output
+    assert "ENCRYPTED, proven" in output
+    assert [word for word in ("client", "server", "wire") if f"ok {word}:" in output] == ["client", "wire"]
+    assert "NOT PROVEN" not in output
+    assert user_store.state() == before
+    user_store.ask(f'ACL SETUSER bare reset on ">{PASSWORD}"')
+    urls = [url.replace("me@", "bare@") for url in (user_store.clear, user_store.encrypted)]
+    status, output = asked(user_store, tmp_path, "prove", *urls, "--ca", str(user_store.ca))
     assert status == 0, "a user without any right to a command can be proven"
-    assert "ENCRYPTED, proven by every witness" in said
-    own.ask("ACL DELUSER bare")
+    assert "ENCRYPTED, proven by every witness" in output
+    user_store.ask("ACL DELUSER bare")
 
 
 def test_of_the_port_with_tls_alone_there_is_no_control_and_nothing_is_sent_unencrypted(
-    own: Store, tmp_path: Path
+    user_store: Store, tmp_path: Path
 ) -> None:
-    status, said = asked(own, tmp_path, "prove", own.encrypted, "--ca", str(own.ca))
-    assert status == 0, said
-    assert "only the one with TLS was named: so there is no unencrypted control" in said
-    assert "plain arm" not in said
-    assert f"ciphercost prove {own.name}://HOST:PORT {own.encrypted}" in said
-    status, said = asked(own, tmp_path, "prove", own.encrypted)
+    status, output = asked(user_store, tmp_path, "prove", user_store.encrypted, "--ca", str(user_store.ca))
+    assert status == 0, output
+    assert "only the one with TLS" in output
+    assert "no unencrypted control" in output
+    assert "plain arm" not in output
+    assert f"ciphercost prove {user_store.name}://HOST:PORT {user_store.encrypted}" in output
+    status, output = asked(user_store, tmp_path, "prove", user_store.encrypted)
     assert status == 1
-    assert "unknown authority" in said
-    assert "NOT PROVEN" in said
+    assert "unknown authority" in output
+    assert "NOT PROVEN" in output
 
 
-def test_a_string_without_tls_is_not_encrypted(own: Store, tmp_path: Path) -> None:
-    status, said = asked(own, tmp_path, "prove", own.clear)
+def test_a_string_without_tls_is_not_encrypted(user_store: Store, tmp_path: Path) -> None:
+    status, output = asked(user_store, tmp_path, "prove", user_store.clear)
     assert status == 1
-    assert f"NOT ENCRYPTED: this string asks for no encryption ({own.name}://)" in said
-    status, said = asked(own, tmp_path, "prove", f"{own.name}://me@127.0.0.1:1")
+    assert "NOT ENCRYPTED: " in output
+    assert f"no encryption ({user_store.name}://)" in output
+    status, output = asked(user_store, tmp_path, "prove", f"{user_store.name}://me@127.0.0.1:1")
     assert status == 1
-    assert "no answer from 127.0.0.1:1" in said
+    assert "no answer from 127.0.0.1:1" in output
 
 
-def test_what_verifies_nobody_is_said_so(own: Store, tmp_path: Path) -> None:
-    status, said = asked(own, tmp_path, "prove", f"{own.encrypted}?ssl_cert_reqs=none")
-    assert status == 0, said
-    assert "ENCRYPTED, but the server's identity was not verified" in said
+def test_what_verifies_nobody_is_said_so(user_store: Store, tmp_path: Path) -> None:
+    status, output = asked(user_store, tmp_path, "prove", f"{user_store.encrypted}?ssl_cert_reqs=none")
+    assert status == 0, output
+    assert "ENCRYPTED, but the server's identity" in output
 
 
 REFUSALS: list[tuple[tuple[str, ...], str]] = [
@@ -119,54 +134,65 @@ REFUSALS: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-def test_what_can_not_be_honoured_is_refused_in_one_line(own: Store, tmp_path: Path) -> None:
+def test_what_can_not_be_honoured_is_refused_in_one_line(user_store: Store, tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text(OWN)
-    words = {"target": own.target, "name": own.name, "clear": own.clear, "encrypted": own.encrypted}
+    words = {
+        "target": user_store.target,
+        "name": user_store.name,
+        "clear": user_store.clear,
+        "encrypted": user_store.encrypted,
+    }
     for argv, text in REFUSALS:
-        done = ciphercost(*(each.format(**words) for each in argv), cwd=tmp_path, **own.environment)
+        done = ciphercost(*(word.format(**words) for word in argv), cwd=tmp_path, **user_store.environment)
         assert done.returncode == 2, argv
         assert text.format(**words) in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_a_login_without_the_right_password_says_what_to_do(own: Store, tmp_path: Path) -> None:
-    status, said = asked(own, tmp_path, "prove", own.encrypted, "--ca", str(own.ca), REDISCLI_AUTH="wrong")
+def test_a_login_without_the_right_password_says_what_to_do(user_store: Store, tmp_path: Path) -> None:
+    status, output = asked(
+        user_store, tmp_path, "prove", user_store.encrypted, "--ca", str(user_store.ca), REDISCLI_AUTH="wrong"
+    )
     assert status == 1
-    assert "Does --url name the user, and does" in said
-    status, said = asked(own, tmp_path, "prove", own.encrypted, "--ca", str(own.ca), REDISCLI_AUTH="")
+    assert "Does --url name the user, and does" in output
+    status, output = asked(
+        user_store, tmp_path, "prove", user_store.encrypted, "--ca", str(user_store.ca), REDISCLI_AUTH=""
+    )
     assert status == 1
-    assert "No password was found: set" in said
+    assert "No password was found: set" in output
 
 
-def test_nothing_is_there_to_clean(own: Store, tmp_path: Path) -> None:
-    status, said = asked(own, tmp_path, "clean", "--url", own.encrypted)
-    assert (status, "ciphercost creates nothing there" in said) == (0, True)
+def test_nothing_is_there_to_clean(user_store: Store, tmp_path: Path) -> None:
+    status, output = asked(user_store, tmp_path, "clean", "--url", user_store.encrypted)
+    assert (status, "ciphercost creates nothing there" in output) == (0, True)
 
 
 def test_a_command_without_the_right_to_it_fails_before_any_load(
-    own: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDISCLI_AUTH", PASSWORD)
     for command in ("GET others:1", "HGET mine:1 a"):
         (tmp_path / "own.txt").write_text(f"{command}\n")
         with pytest.raises(AgentError, match="NOPERM") as refused:
-            opened(own.cell(tmp_path / "own.txt"), tmp_path)
+            opened(user_store.cell(tmp_path / "own.txt"), tmp_path)
         assert "before any load" in str(refused.value)
 
 
-def test_a_users_own_writes_are_run_as_given(own: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own.ask(f'ACL SETUSER writer reset on ">{PASSWORD}" ~counters:* +incr +ping')
+def test_a_users_own_writes_are_run_as_given(
+    user_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_store.ask(f'ACL SETUSER writer reset on ">{PASSWORD}" ~counters:* +incr +ping')
     monkeypatch.setenv("REDISCLI_AUTH", PASSWORD)
     (tmp_path / "own.txt").write_text("INCR counters:1\n")
-    cell = own.cell(tmp_path / "own.txt")
+    cell = user_store.cell(tmp_path / "own.txt")
     cell = structs.replace(cell, url=cell.url.replace("me@", "writer@"))
-    found = opened(cell, tmp_path)
-    assert [each.errors for each in found.slices.values()] == [0, 0]
-    assert own.ask("GET counters:1") == [str(sum(each.operations for each in found.slices.values()))]
-    own.ask("DEL counters:1")
+    session = opened(cell, tmp_path)
+    assert [answer.errors for answer in session.slices.values()] == [0, 0]
+    assert user_store.ask("GET counters:1") == [str(sum(answer.operations for answer in session.slices.values()))]
+    user_store.ask("DEL counters:1")
     # With the right to PING alone, connections are measured.
     connecting = opened(structs.replace(cell, sql="", workload="connect"), tmp_path)
-    assert [each.errors for each in connecting.slices.values()] == [0, 0]
+    assert [answer.errors for answer in connecting.slices.values()] == [0, 0]
 
 
 def test_no_password_goes_unencrypted_to_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 import warm
 from ciphercost.estimate import results
 from ciphercost.host import procfs
+from ciphercost.model.command_load import CommandLoad
 from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
@@ -30,7 +31,9 @@ from test_resume import ONE, killed, spec_of
 CELL = CellSpec("postgresql", "tls")
 ELSEWHERE: dict[str, Any] = {
     "url": "postgresql://me@db.example/x", "bindir": "theirs/bin", "ca": "theirs/ca.pem", "sql": "theirs/q.sql", "csv": "theirs/t.csv",
+    "dump": "theirs/shop.dump",
     "headers_file": "theirs/h", "listen": "192.0.2.1", "driver": "theirs/d.jar", "settings": {"archive_command": "theirs"},
+    "command": CommandLoad("theirs/load.sh"),
     "cert": "theirs/me.pem", "key": "theirs/me.key", "server_name": "db.example",
 }  # fmt: skip
 """Every field of a cell that names a program, a library, a file, an address or a setting."""
@@ -76,7 +79,7 @@ def test_a_program_that_the_record_names_runs_only_once_the_user_trusts_it(progr
 @pytest.mark.parametrize("field", ELSEWHERE)
 def test_whatever_leads_out_of_the_record_is_named_and_refused(tmp_path: Path, field: str) -> None:
     directory = record(tmp_path / "run", [msgspec.structs.replace(CELL, **{field: ELSEWHERE[field]})])
-    with pytest.raises(UsageError, match=f"no mark of a run that you began here.* {field}="):
+    with pytest.raises(UsageError, match=rf"no mark .* {field}="):
         resume.run_in(directory)
 
 
@@ -118,7 +121,7 @@ def test_a_run_of_ones_own_is_resumed_and_no_more_once_its_plan_has_changed(
     with pytest.raises(UsageError, match="bindir=/theirs"):
         resume.run_in(tmp_path / "other")
     result, _ = resume.run_in(tmp_path / "run")
-    assert [each.status for each in result.cells] == ["ok"]
+    assert [cell.status for cell in result.cells] == ["ok"]
 
 
 def test_a_mark_is_by_a_key_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +145,7 @@ def test_a_mark_is_by_a_key_of_ones_own(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_an_empty_machine_is_not_this_machine(tmp_path: Path) -> None:
     directory = record(tmp_path / "run", [CELL], {})
-    with pytest.raises(UsageError, match=r"does not record the machine that it was started on \(cpu, cores"):
+    with pytest.raises(UsageError, match=r"does not record the machine .*\(cpu, cores"):
         resume.run_in(directory)
 
 
@@ -160,7 +163,7 @@ def test_a_link_in_the_record_is_refused(tmp_path: Path, name: str) -> None:
     aim.write_text("precious")
     directory = record(tmp_path / "run", [CELL])
     LINKS[name](directory / name, aim)
-    with pytest.raises(UsageError, match=f"{name}: is (a link|no plain file), through which"):
+    with pytest.raises(UsageError, match=f"{name}: is (a link|no plain file),"):
         resume.run_in(directory)
     assert aim.read_text() == "precious"
 
@@ -186,18 +189,18 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path, require: Require) ->
 
 def test_a_run_over_machines_and_one_of_all_studies_are_judged_alike(tmp_path: Path) -> None:
     over, every = tmp_path / "over", tmp_path / "all"
-    for each in (over, every):
-        each.mkdir(mode=0o700)
-    made = MachinesRun(
+    for directory in (over, every):
+        directory.mkdir(mode=0o700)
+    machines_run = MachinesRun(
         MACHINES_FORMAT, "x", "then", results.tool(), 1, Spec([CELL], cluster="ray://theirs:10001"), [Machine("node-1", "n", "h", [0], 1.0)]
     )  # fmt: skip
-    spread.save(over, made)
-    said = warm.run(["resume", str(over)], cwd=tmp_path)
-    assert (said.returncode, "cluster=ray://theirs:10001" in said.stderr) == (2, True), said.stderr
+    spread.save(over, machines_run)
+    done = warm.run(["resume", str(over)], cwd=tmp_path)
+    assert (done.returncode, "cluster=ray://theirs:10001" in done.stderr) == (2, True), done.stderr
     batch = replicate_all.new_record(0.0, 1, "", {"bindir": ["/theirs"]}, "")
     assert batch.format == FORMAT
     replicate_all.save(every, batch)
-    said = warm.run(["resume", str(every)], cwd=tmp_path)
-    assert (said.returncode, 'bindir=["/theirs"]' in said.stderr) == (2, True), said.stderr
+    done = warm.run(["resume", str(every)], cwd=tmp_path)
+    assert (done.returncode, 'bindir=["/theirs"]' in done.stderr) == (2, True), done.stderr
     again = replicate_all.begin(tmp_path / "mine", batch)
     replicate_all.check(again)

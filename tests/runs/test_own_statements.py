@@ -22,38 +22,42 @@ FROM_ORDERS = "FROM orders WHERE id = :id;"
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[Shop]:
+def user_shop(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require
+) -> Iterator[Shop]:
     name = request.param
     require(list(engines.get(name).available()), f"no {name} here: `ciphercost install {name}`")
-    with shop(name, tmp_path_factory.mktemp("shop")) as found:
-        yield found
+    with shop(name, tmp_path_factory.mktemp("shop")) as running:
+        yield running
 
 
 @pytest.mark.parametrize("client", ["rust", "jdbc"])
-def test_own_tables_are_measured_with_the_right_to_read_alone(own: Shop, client: str, tmp_path: Path) -> None:
+def test_own_tables_are_measured_with_the_right_to_read_alone(user_shop: Shop, client: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(f"{ID}SELECT customer, note {FROM_ORDERS}\n")
-    before = own.state()
-    argv = (*own.argv, "--sql", "own.sql", *SHORT, *(("--client", "jdbc") if client == "jdbc" else ()))
-    done = measured(*argv, "--json", "out.json", cwd=tmp_path, **own.environment)
+    before = user_shop.state()
+    argv = (*user_shop.argv, "--sql", "own.sql", *SHORT, *(("--client", "jdbc") if client == "jdbc" else ()))
+    done = measured(*argv, "--json", "out.json", cwd=tmp_path, **user_shop.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert result_of(tmp_path)["cells"][0]["status"] == "ok"
     assert "creates nothing" in " ".join(done.stderr.replace("===", " ").split())
-    assert own.state() == before
-    assert [each for each in own.said() if FORBIDDEN.search(each)] == []
-    assert own.said() or own.name == "firebird"
+    assert user_shop.state() == before
+    assert [statement for statement in user_shop.said() if FORBIDDEN.search(statement)] == []
+    assert user_shop.said() or user_shop.name == "firebird"
 
 
-def open_one(own: Shop, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str = "rust") -> Opened:
+def open_one(
+    user_shop: Shop, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str = "rust"
+) -> Opened:
     """Open a session that runs this text. Both arms must do operations without an error, and no schema may exist."""
-    for name, value in own.environment.items():
+    for name, value in user_shop.environment.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "own.sql").write_text(text)
-    found = opened(own.cell(tmp_path / "own.sql", client.replace("rust", "")), tmp_path)
-    assert not found.schemas
-    for answer in found.slices.values():
+    session = opened(user_shop.cell(tmp_path / "own.sql", client.replace("rust", "")), tmp_path)
+    assert not session.schemas
+    for answer in session.slices.values():
         assert (answer.errors, answer.first_error) == (0, "")
         assert answer.operations > 0
-    return found
+    return session
 
 
 VOLATILE = {
@@ -66,13 +70,13 @@ VOLATILE = {
 
 @pytest.mark.parametrize("client", ["rust", "jdbc"])
 def test_values_that_differ_from_call_to_call_are_measured_and_named(
-    own: Shop, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_shop: Shop, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = open_one(own, VOLATILE[own.name], tmp_path, monkeypatch, client)
-    assert not found.verdict.differs
-    assert len(found.verdict.varies) == 3
-    assert not any(each.lower().startswith("id ") for each in found.verdict.varies)
-    assert "the same arm answers the same operations differently" in found.verdict.note
+    session = open_one(user_shop, VOLATILE[user_shop.name], tmp_path, monkeypatch, client)
+    assert not session.verdict.differs
+    assert len(session.verdict.varies) == 3
+    assert not any(column.lower().startswith("id ") for column in session.verdict.varies)
+    assert ", ".join(session.verdict.varies) in session.verdict.note
 
 
 DIFFERENT = {
@@ -85,12 +89,12 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("beside", ["", "now"])
 def test_an_arm_that_agrees_with_itself_and_not_with_the_other_is_refused(
-    own: Shop, beside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_shop: Shop, beside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = DIFFERENT[own.name] + (f"\n{VOLATILE[own.name]}" if beside else "")
-    found = open_one(own, text, tmp_path, monkeypatch)
-    assert found.verdict.differs
-    assert not found.verdict.note
+    text = DIFFERENT[user_shop.name] + (f"\n{VOLATILE[user_shop.name]}" if beside else "")
+    session = open_one(user_shop, text, tmp_path, monkeypatch)
+    assert session.verdict.differs
+    assert not session.verdict.note
 
 
 WRITTEN: dict[str, list[str]] = {
@@ -122,47 +126,49 @@ WRITTEN["mariadb"] = [
 
 @pytest.mark.parametrize("client", ["rust", "jdbc"])
 def test_statements_arrive_as_they_are_written(
-    own: Shop, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_shop: Shop, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for text in WRITTEN[own.name]:
-        found = open_one(own, text, tmp_path, monkeypatch, client)
-        assert (found.verdict.differs, found.verdict.varies) == ("", ()), text
+    for text in WRITTEN[user_shop.name]:
+        session = open_one(user_shop, text, tmp_path, monkeypatch, client)
+        assert (session.verdict.differs, session.verdict.varies) == ("", ()), text
 
 
 def test_a_table_that_may_be_written_is_written_by_both_arms(
-    own: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "\\set id random(1, 100)\nUPDATE counters SET hits = hits + 1 WHERE id = :id;"
-    found = open_one(own, text, tmp_path, monkeypatch)
-    table = "shop.counters" if own.name in ("mysql", "mariadb") else "counters"
-    hits = own.server.ask(
+    session = open_one(user_shop, text, tmp_path, monkeypatch)
+    table = "shop.counters" if user_shop.name in ("mysql", "mariadb") else "counters"
+    hits = user_shop.server.ask(
         f"SELECT CAST(SUM(hits) AS INTEGER) FROM {table}".replace("INTEGER", "SIGNED" if "shop" in table else "INTEGER")
     )
-    assert int(str(hits[0][0])) >= sum(each.operations for each in found.slices.values())
+    assert int(str(hits[0][0])) >= sum(answer.operations for answer in session.slices.values())
 
 
 def test_connecting_needs_no_right_and_creates_nothing(
-    own: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in own.environment.items():
+    for name, value in user_shop.environment.items():
         monkeypatch.setenv(name, value)
-    found = opened(structs.replace(own.cell(tmp_path), sql="", workload="connect"), tmp_path)
-    assert (found.verdict.differs, found.schemas) == ("", {})
+    session = opened(structs.replace(user_shop.cell(tmp_path), sql="", workload="connect"), tmp_path)
+    assert (session.verdict.differs, session.schemas) == ("", {})
 
 
-@pytest.mark.parametrize("own", ["mysql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("user_shop", ["mysql", "mariadb"], indirect=True)
 def test_a_url_without_a_database_reaches_qualified_names(
-    own: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MYSQL_PWD", own.environment["MYSQL_PWD"])
+    monkeypatch.setenv("MYSQL_PWD", user_shop.environment["MYSQL_PWD"])
     (tmp_path / "own.sql").write_text(f"{ID}SELECT note FROM shop.orders WHERE id = :id")
-    found = opened(structs.replace(own.cell(tmp_path / "own.sql"), url=own.url.removesuffix("shop")), tmp_path)
-    assert (found.verdict.differs, found.schemas) == ("", {})
+    session = opened(
+        structs.replace(user_shop.cell(tmp_path / "own.sql"), url=user_shop.url.removesuffix("shop")), tmp_path
+    )
+    assert (session.verdict.differs, session.schemas) == ("", {})
 
 
 def test_a_key_value_store_runs_the_users_own_commands(require_server: RequireServer, tmp_path: Path) -> None:
     require_server("valkey")
     (tmp_path / "own.kv").write_text("\\set id random(1, 9)\nSET 'user::id:name' \"Ada L.\"\nGET user::id:name\n")
-    found = opened(CellSpec("valkey", "tls", sql=str(tmp_path / "own.kv"), clients=2), tmp_path)
-    for answer in found.slices.values():
+    session = opened(CellSpec("valkey", "tls", sql=str(tmp_path / "own.kv"), clients=2), tmp_path)
+    for answer in session.slices.values():
         assert (answer.errors, answer.rows) == (0, 2 * answer.operations)

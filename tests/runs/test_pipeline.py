@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 from pathlib import Path
 
 import jsonschema
@@ -16,7 +17,7 @@ from ciphercost.model import run_directory, schema
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import schedule
-from ciphercost.runs import conclude, pipeline
+from ciphercost.runs import conclude, html_page, pipeline
 from fake import Fake
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -68,7 +69,7 @@ def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tm
     result = measure(tmp_path)
     facts = run_directory.read_facts(tmp_path / "run")
     assert facts.cells[0].rate == pytest.approx(0.6 * 20_000, rel=0.02)
-    rates = {each.rate for each in run_directory.read_slices(tmp_path / "run") if each.phase == "latency"}
+    rates = {record.rate for record in run_directory.read_slices(tmp_path / "run") if record.phase == "latency"}
     assert rates == {facts.cells[0].rate}
     assert abs(result.cells[0].overhead["latency_p50"].ratio - 1.1) < 0.01
 
@@ -77,9 +78,9 @@ def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_conn
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Everything that the controller sends to the agent goes through a file.
-    said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
+    sent, wrapper = tmp_path / "sent", tmp_path / "fake-agent"
     fake("--sd 0.005")
-    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(sent))} | exec ", 1))
     workload = workloads.read(
         "title='t'\nmeasures='m'\narrivals='random'\n[[transaction]]\nname='t'\nscript='THINK 2000000'", "thoughtful"
     )
@@ -88,10 +89,10 @@ def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_conn
     pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
     facts = run_directory.read_facts(tmp_path / "run").cells[0]
     assert (facts.arrivals, facts.think_s, facts.rate) == ("random", 2.0, 0.8 * 5 / 2)
-    slices = [each for line in said.read_text().splitlines() if (each := json.loads(line))["type"] == "slice"]
-    assert {each["rate"] for each in slices if each.get("arrivals") == "random"} == {2.0}
-    assert all("rate" in each for each in slices if "arrivals" in each), "only an open loop has arrivals"
-    assert any("rate" not in each for each in slices)
+    slices = [request for line in sent.read_text().splitlines() if (request := json.loads(line))["type"] == "slice"]
+    assert {request["rate"] for request in slices if request.get("arrivals") == "random"} == {2.0}
+    assert all("rate" in request for request in slices if "arrivals" in request), "only an open loop has arrivals"
+    assert any("rate" not in request for request in slices)
 
 
 def test_the_result_passes_its_published_schema(two_percent: Path) -> None:
@@ -122,7 +123,9 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
         )
         pipeline.run(spec, tmp_path / name)
         orders.append(
-            [each.order for each in run_directory.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20]
+            [record.order for record in run_directory.read_slices(tmp_path / name) if record.phase == "capacity"][
+                : 5 * 20
+            ]
         )
     assert orders[0] == orders[1] != orders[2]
 
@@ -131,17 +134,20 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
 def test_all_that_is_done_to_both_arms_is_done_first_to_the_one_that_the_seed_says(
     tmp_path: Path, fake: Fake, seed: int
 ) -> None:
-    said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
+    sent, wrapper = tmp_path / "sent", tmp_path / "fake-agent"
     fake("--sd 0.005")
-    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(sent))} | exec ", 1))
     cells = [CellSpec("null", "busy", regime="one-core")]
     pipeline.run(Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=30.0, latency=False), tmp_path / "run")
     first, second = schedule.arms(seed, 0, 1)
-    lines = [json.loads(line) for line in said.read_text().splitlines()]
-    assert [each["arm"] for each in lines if each["type"] == "connect" and each["arm"] in ARMS] == [first, second]
+    lines = [json.loads(line) for line in sent.read_text().splitlines()]
+    assert [request["arm"] for request in lines if request["type"] == "connect" and request["arm"] in ARMS] == [
+        first,
+        second,
+    ]
     slices = list(run_directory.read_slices(tmp_path / "run"))
     for phase in ("pilot", "warmup"):
-        assert [each.arm for each in slices if each.phase == phase][:2] == [first, second]
+        assert [record.arm for record in slices if record.phase == phase][:2] == [first, second]
 
 
 def test_different_seeds_start_with_either_arm() -> None:
@@ -161,15 +167,18 @@ def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path
     fake("--die-after 40")
     cell = measure(tmp_path).cells[0]
     assert cell.status == "failed"
-    assert "the agent ended in the middle of the run (status 3)" in cell.reason
+    assert "the agent ended" in cell.reason
+    assert "(status 3)" in cell.reason
     assert len(list(run_directory.read_slices(tmp_path / "run"))) == 36, "40 slices less the four that compare rows"
 
 
 def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(two_percent: Path) -> None:
     blocks: dict[tuple[int, str, int], list[tuple[int, str, str]]] = {}
-    for each in run_directory.read_slices(two_percent):
-        if each.phase in ("capacity", "latency"):
-            blocks.setdefault((each.session, each.phase, each.block), []).append((each.position, each.order, each.arm))
+    for record in run_directory.read_slices(two_percent):
+        if record.phase in ("capacity", "latency"):
+            blocks.setdefault((record.session, record.phase, record.block), []).append(
+                (record.position, record.order, record.arm)
+            )
     for slices in blocks.values():
         order = slices[0][1]
         letters = "".join("A" if arm == "plain" else "B" for _, _, arm in slices)
@@ -218,6 +227,35 @@ def test_the_warm_up_of_a_short_run_is_no_more_than_half_of_its_load(tmp_path: P
     fake("--sd 0.01")
     measure(tmp_path, "quick", 1.0, slice_seconds=0.05)
     slices = list(run_directory.read_slices(tmp_path / "run"))
-    warm_up = [each.length for each in slices if each.phase == "warmup"]
+    warm_up = [record.length for record in slices if record.phase == "warmup"]
     assert len(warm_up) >= 2 * schedule.WARMUP_POINTS
-    assert sum(warm_up) <= sum(each.length for each in slices) / 2
+    assert sum(warm_up) <= sum(record.length for record in slices) / 2
+
+
+def test_sigterm_after_the_measurement_ends_the_page_and_not_the_result(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(TWO_PERCENT)
+    started = []
+
+    def drawing(*_: object) -> None:
+        started.append(True)
+        signal.raise_signal(signal.SIGTERM)
+        pytest.fail("the page was drawn on")
+
+    monkeypatch.setattr(html_page, "page", drawing)
+    before = signal.getsignal(signal.SIGTERM)
+    check_two_percent(measure(tmp_path, "quick").cells[0])
+    assert started
+    assert signal.getsignal(signal.SIGTERM) == before
+    concluded = conclude.result_of
+
+    def asked_to_end(directory: Path) -> Result:
+        signal.raise_signal(signal.SIGTERM)
+        return concluded(directory)
+
+    monkeypatch.setattr(conclude, "result_of", asked_to_end)
+    started.clear()
+    (tmp_path / "again").mkdir()
+    check_two_percent(measure(tmp_path / "again", "quick").cells[0])
+    assert not started

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 import cases
 import warm
+from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED
 from conftest import RequireServer
 from connection_cases import DEMANDING, ON_A_SERVER, WITHOUT_TLS, Case
 from userservers import UserServer, user_server
@@ -24,8 +25,8 @@ def server(
 ) -> Iterator[UserServer]:
     """A server whose connections may be encrypted or not."""
     require_server(request.param)
-    with user_server(request.param, tmp_path_factory.mktemp(request.param)) as found:
-        yield found
+    with user_server(request.param, tmp_path_factory.mktemp(request.param)) as running:
+        yield running
 
 
 def answers(
@@ -42,16 +43,16 @@ def answers(
         query = case.query.format(ca=ca, none=home / "none")
         more = {name: value.format(ca=ca) for name, value in case.environment}
         done = warm.run(["prove", f"{url}?{query}"], cwd=home, env={**environment, **more, "HOME": str(home)})
-        said = " ".join((done.stdout + done.stderr).split())
+        output = " ".join((done.stdout + done.stderr).split())
         shown = " ".join(
             [f"?{case.query}"] * bool(case.query) + [f"{name}={value}" for name, value in case.environment]
         )
-        found = next((text for text in case.texts if text in said), said)
+        answer = next((text for text in case.texts if text in output), output)
         name = f"{server.engine.name}{where} {shown.format(ca='CA', none='')}"
-        cases.record(record, "connections", name, f"{found} (exit status {done.returncode})")
-        missing = [text for text in case.texts if text not in said]
+        cases.record(record, "connections", name, f"{answer} (exit status {done.returncode})")
+        missing = [text for text in case.texts if text not in output]
         if done.returncode != case.status or missing:
-            wrong.append(f"{query}: exit {done.returncode}, without {missing}: {said}")
+            wrong.append(f"{query}: exit {done.returncode}, without {missing}: {output}")
     return wrong
 
 
@@ -80,8 +81,8 @@ def test_keywords_get_the_same_answer_as_a_url(
             )
             assert expected in by_words.stdout
             assert (by_words.returncode, by_words.stderr) == (by_url.returncode, by_url.stderr)
-            said = next(text for text in ("NOT ENCRYPTED", "proven") if text in by_words.stdout)
-            cases.record(record_property, "connections", f"host=… {more.partition('=/')[0]}", said)
+            answer = next(text for text in ("NOT ENCRYPTED", "proven") if text in by_words.stdout)
+            cases.record(record_property, "connections", f"host=… {more.partition('=/')[0]}", answer)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(
             env={**os.environ, "PGPASSWORD": "x"},
         )
         assert wanted.returncode == 1
-        assert "The server asks for a client certificate: give yours with --cert FILE and --key FILE" in wanted.stderr
+        assert CERTIFICATE_WANTED in wanted.stderr
         cases.record(
             record_property, "connections", "a server that asks for a client certificate", cases.flat(wanted.stderr)
         )
@@ -158,13 +159,13 @@ def test_a_server_that_demands_more_is_said_so_with_what_to_do(
             "--no-progress",
         ]
         done = warm.run(run, cwd=tmp_path, env={**os.environ, **server.environment})
-        said = " ".join(done.stdout.split())
+        output = " ".join(done.stdout.split())
         assert done.returncode == 1, done.stdout + done.stderr
         refused = "the server refuses unencrypted connections, so it has no unencrypted arm to measure"
-        assert refused in said
+        assert refused in output
         cases.record(record_property, "connections", "run on a server that refuses unencrypted connections", refused)
         version = server.installation.version.partition(".")[0]
-        assert f"ciphercost run postgresql@{version}:tls" in said
+        assert f"ciphercost run postgresql@{version}:tls" in output
 
 
 def test_authorities_are_taken_in_every_form(

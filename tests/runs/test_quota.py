@@ -25,14 +25,14 @@ def test_a_users_server_under_a_quota_is_marked_and_its_limit_is_named(tmp_path:
         done = ciphercost(*argv, cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
-    texts = {each["code"]: each["text"] for each in cell["warnings"]}
+    texts = {warning["code"]: warning["text"] for warning in cell["warnings"]}
     assert "0.1 cores holds for the server" in texts["cpu-quota"]
     assert "client" not in texts["cpu-quota"].partition(":")[0]
     assert "throttled" in texts
     for arm in cell["arms"].values():
         assert arm["host"]["throttled"]["mean"] > 5
     slices = list(run_directory.read_slices(tmp_path / "out"))
-    held = [each for each in slices if "throttled" in each.marks]
+    held = [record for record in slices if "throttled" in record.marks]
     assert held
-    assert all(each.counters and each.counters.throttled_ns for each in held)
+    assert all(record.counters and record.counters.throttled_ns for record in held)
     assert "limited by the CPU quota" in " ".join(done.stdout.split())

@@ -34,9 +34,9 @@ HIDDEN = {"OPENSSL_ia32cap": conditions.X86_MASK}
 class Cluster:
     """A cluster with three nodes that measure, the second of which hides AES instructions from OpenSSL."""
 
-    def __init__(self, made: Any) -> None:
-        self.made = made
-        self.workers = [made.add_node(num_cpus=1, env_vars=env) for env in ({}, HIDDEN, {})]
+    def __init__(self, ray_cluster: Any) -> None:
+        self.ray_cluster = ray_cluster
+        self.workers = [ray_cluster.add_node(num_cpus=1, env_vars=env) for env in ({}, HIDDEN, {})]
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def scratch(place: Path) -> Path:
 def left(scratch: Path) -> list[str]:
     """What runs have in their scratch, and their processes."""
     mark = f"CIPHERCOST_SCRATCH={scratch}".encode()
-    found = [path.name for path in scratch.glob("*")] if scratch.is_dir() else []
+    remains = [path.name for path in scratch.glob("*")] if scratch.is_dir() else []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             command = (path.parent / "cmdline").read_bytes()
             if mark in path.read_bytes().split(b"\0") and (b"node_run" in command or b"ciphercost-agent" in command):
-                found.append(command.decode())
-    return found
+                remains.append(command.decode())
+    return remains
 
 
 @pytest.fixture
@@ -78,30 +78,30 @@ def cluster(require: Require, monkeypatch: pytest.MonkeyPatch, place: Path) -> I
         require(False, "no Ray: pip install 'ciphercost[ray]'")
         raise
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    with started(cluster_utils) as made:
-        monkeypatch.setenv("RAY_ADDRESS", made.address)
-        yield Cluster(made)
+    with started(cluster_utils) as ray_cluster:
+        monkeypatch.setenv("RAY_ADDRESS", ray_cluster.address)
+        yield Cluster(ray_cluster)
         ray.shutdown()
 
 
 @contextlib.contextmanager
 def started(cluster_utils: Any) -> Iterator[Any]:
     """The head of a cluster. Ray gives its processes 15 s to start, which is too short on a busy machine, so it is tried again."""
-    made = None
+    ray_cluster = None
     try:
         for last in (False, False, True):
             try:
-                made = cluster_utils.Cluster(
+                ray_cluster = cluster_utils.Cluster(
                     initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
                 )
                 break
             except Exception:
                 if last:
                     raise
-        yield made
+        yield ray_cluster
     finally:
-        if made is not None:
-            made.shutdown()
+        if ray_cluster is not None:
+            ray_cluster.shutdown()
 
 
 def quick(*cells: CellSpec, seconds: float = 6.0, machines: int = 0) -> Spec:
@@ -116,30 +116,34 @@ def test_a_grid_over_three_nodes_of_which_one_is_slower_shows_it(
         CellSpec("sqlite", "sqlcipher", workload="point-select", regime="one-core"),
         CellSpec("postgresql", "tls", workload="bulk-read", regime="one-core"),
     )
-    nodes, said = ray_tasks.RayNodes("auto"), list[str]()
+    nodes, printed = ray_tasks.RayNodes("auto"), list[str]()
     directory = spread.begin(specs.plan(quick(*cells, seconds=10.0)), nodes, tmp_path / "run")
-    found = spread.run_remaining(directory, nodes, said.append)
-    print(machines_formats.get("terminal")(found))
-    assert any("nodes of 1 host; nodes of one host measure one after the other" in each for each in said)
-    assert [each.state for each in found.run.machines] == ["measured"] * 3
+    concluded = spread.run_remaining(directory, nodes, printed.append)
+    print(machines_formats.get("terminal")(concluded))
+    assert any("nodes of 1 host;" in line and "one after the other" in line for line in printed)
+    assert [machine.state for machine in concluded.run.machines] == ["measured"] * 3
     hidden = {
-        each.name
-        for each in found.run.machines
-        if any(one.code == "aes-hidden" for own in found.on_machines for one in own[each.name].warnings)
+        machine.name
+        for machine in concluded.run.machines
+        if any(
+            one.code == "aes-hidden"
+            for by_machine in concluded.on_machines
+            for one in by_machine[machine.name].warnings
+        )
     }
     assert len(hidden) == 1
-    for cell in found.run.cells:
+    for cell in concluded.run.cells:
         assert (cell.machines, cell.hosts) == (3, 1)
         over = cell.overhead[cell.metric]
-        costs = {each.machine: each.estimate for each in over.machines}
+        costs = {machine.machine: machine.estimate for machine in over.machines}
         (slow,) = (costs.pop(name) for name in hidden)
-        assert all(slow.low > each.high for each in costs.values())
+        assert all(slow.low > cost.high for cost in costs.values())
         assert over.between is not None
         assert over.between.p_value < 0.025
         assert over.between.low > 0
-        assert over.covers == "3 nodes of one host, and no other host"
-    starts = [results.conclude(directory / "machines" / each.name) for each in found.run.machines]
-    spans = sorted((each.started, each.ended) for each in starts)
+        assert over.covers.startswith("3 nodes of one host,")
+    starts = [results.conclude(directory / "machines" / machine.name) for machine in concluded.run.machines]
+    spans = sorted((result.started, result.ended) for result in starts)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans)), "one after the other"
 
 
@@ -147,25 +151,25 @@ def test_a_node_that_is_killed_costs_its_cells_and_a_new_one_measures_them(
     cluster: Cluster, scratch: Path, tmp_path: Path
 ) -> None:
     cells = (CellSpec("null", "busy", regime="one-core", factors={"effect": "20%"}),)
-    nodes, said = ray_tasks.RayNodes("auto"), list[str]()
+    nodes, printed = ray_tasks.RayNodes("auto"), list[str]()
     directory = spread.begin(specs.plan(quick(*cells)), nodes, tmp_path / "run")
     first = spread.read(directory).machines[0]
-    victim = next(each for each in cluster.workers if each.node_id == first.node)
+    victim = next(worker for worker in cluster.workers if worker.node_id == first.node)
 
     def kill() -> None:
         wait_for("the first node's run", lambda: bool(left(scratch)), 60)
         time.sleep(1)
-        cluster.made.remove_node(victim, allow_graceful=False)
+        cluster.ray_cluster.remove_node(victim, allow_graceful=False)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = spread.run_remaining(directory, nodes, said.append)
+    concluded = spread.run_remaining(directory, nodes, printed.append)
     killer.join()
-    assert [each.state for each in found.run.machines] == ["lost", "measured", "measured"]
-    assert "the node was lost" in found.run.machines[0].reason
-    assert found.run.cells[0].machines == 2
-    cluster.made.add_node(num_cpus=1)
-    again = spread.run_remaining(directory, nodes, said.append)
+    assert [machine.state for machine in concluded.run.machines] == ["lost", "measured", "measured"]
+    assert "the node was lost" in concluded.run.machines[0].reason
+    assert concluded.run.cells[0].machines == 2
+    cluster.ray_cluster.add_node(num_cpus=1)
+    again = spread.run_remaining(directory, nodes, printed.append)
     assert again.run.cells[0].machines == 3
     wait_for("nothing is left", lambda: not left(scratch))
 
@@ -194,9 +198,9 @@ def test_ctrl_c_ends_the_tasks_and_leaves_nothing_behind(cluster: Cluster, scrat
     )
     wait_for("a node's run", lambda: bool(left(scratch)), 60)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=120)
+    _, errors = running.communicate(timeout=120)
     assert running.returncode == 130
-    assert "interrupted; everything measured so far" in said
-    assert str(Interrupted(tmp_path / "run")).partition(";")[0] in said
+    assert "interrupted; everything measured so far" in errors
+    assert str(Interrupted(tmp_path / "run")).partition(";")[0] in errors
     wait_for("nothing is left", lambda: not left(scratch))
     assert spread.conclude(tmp_path / "run").run.cells[0].machines == 0

@@ -85,14 +85,14 @@ APPLICATIONS: dict[str, Callable[[], Any]] = {"flask": flask_shop, "django": dja
 
 
 @contextmanager
-def served(app: Any, made: pki.Pki) -> Iterator[tuple[str, str]]:
+def served(app: Any, site_pki: pki.Pki) -> Iterator[tuple[str, str]]:
     """The application's two addresses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.certificate, made.key)
-    servers = [make_server("127.0.0.1", 0, app, threaded=True, ssl_context=each) for each in (None, context)]
-    threads = [threading.Thread(target=each.serve_forever) for each in servers]
-    for each in threads:
-        each.start()
+    context.load_cert_chain(site_pki.certificate, site_pki.key)
+    servers = [make_server("127.0.0.1", 0, app, threaded=True, ssl_context=tls) for tls in (None, context)]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for thread in threads:
+        thread.start()
     try:
         yield f"http://localhost:{servers[0].port}/", f"https://localhost:{servers[1].port}/"
     finally:
@@ -103,30 +103,41 @@ def served(app: Any, made: pki.Pki) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> pki.Pki:
+def site_pki(tmp_path_factory: pytest.TempPathFactory) -> pki.Pki:
     return pki.Pki(tmp_path_factory.mktemp("certificates"), "ecdsa-p256", owner=(os.geteuid(), os.getegid()))
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
-def test_a_page_with_a_csrf_token_and_a_session(tmp_path: Path, made: pki.Pki, name: str) -> None:
+def test_a_page_with_a_csrf_token_and_a_session(tmp_path: Path, site_pki: pki.Pki, name: str) -> None:
     pytest.importorskip(name)
-    with served(APPLICATIONS[name](), made) as (plain, encrypted):
-        argv = ("--url", plain, "--url", encrypted, "--ca", str(made.ca), "--json", "out.json")
+    with served(APPLICATIONS[name](), site_pki) as (plain, encrypted):
+        argv = ("--url", plain, "--url", encrypted, "--ca", str(site_pki.ca), "--json", "out.json")
         done = measured("run", "url:tls", *argv, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
-    assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
-    assert "values-vary" in {each["code"] for each in cell["warnings"]}
+    assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    assert "values-vary" in {warning["code"] for warning in cell["warnings"]}
 
 
-def test_posts_with_a_header_and_a_body_from_a_file(tmp_path: Path, made: pki.Pki) -> None:
+def test_posts_with_a_header_and_a_body_from_a_file(tmp_path: Path, site_pki: pki.Pki) -> None:
     pytest.importorskip("flask")
     (tmp_path / "cart.json").write_text('{"items": ["$1", "\\u00e9"]}')
     (tmp_path / "shop.http").write_text("POST /cart\n    X-CSRF: from-the-form\n    < cart.json\n")
-    with served(flask_shop(), made) as (plain, encrypted):
-        argv = ("--url", plain, "--url", encrypted, "--ca", str(made.ca), "--sql", "shop.http", "--json", "out.json")
+    with served(flask_shop(), site_pki) as (plain, encrypted):
+        argv = (
+            "--url",
+            plain,
+            "--url",
+            encrypted,
+            "--ca",
+            str(site_pki.ca),
+            "--sql",
+            "shop.http",
+            "--json",
+            "out.json",
+        )
         done = measured("run", "url:tls", *argv, *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
-    assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
-    assert "your POST requests may change what the site stores" in " ".join(done.stderr.split()).replace("=== ", "")
+    assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    assert "your POST requests may change" in " ".join(done.stderr.split()).replace("=== ", "")

@@ -83,9 +83,21 @@ def test_every_server_is_reached_over_a_link_and_through_a_relay(
 
 
 def test_a_server_of_the_users_can_be_delayed(tmp_path: Path, own_server: Start) -> None:
-    own = own_server(certificate="ecdsa-p256")
-    argv = ("run", "postgresql:tls", "--url", own.url, "--ca", "ca.pem", "--delay", "1ms", *SHORT, "--json", "out.json")
-    done = measured(*argv, cwd=tmp_path, PGPASSWORD=own.password)
+    user_server = own_server(certificate="ecdsa-p256")
+    argv = (
+        "run",
+        "postgresql:tls",
+        "--url",
+        user_server.url,
+        "--ca",
+        "ca.pem",
+        "--delay",
+        "1ms",
+        *SHORT,
+        "--json",
+        "out.json",
+    )
+    done = measured(*argv, cwd=tmp_path, PGPASSWORD=user_server.password)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert cell["conditions"] | {"idle": ""} == {"delay": "1ms", "idle": ""}

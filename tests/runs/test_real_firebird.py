@@ -32,8 +32,8 @@ def installation(require_server: Callable[[str], Installation]) -> Installation:
 
 @pytest.fixture(scope="module")
 def server(installation: Installation) -> Iterator[FirebirdServer]:
-    with firebird.started(installation) as made:
-        yield made
+    with firebird.started(installation) as running:
+        yield running
 
 
 def password(server: FirebirdServer) -> str:
@@ -107,9 +107,9 @@ def test_a_server_that_requires_encryption_is_proven_but_not_measured(
     assert "it enforces encryption" in " ".join(proven.stdout.split())
     assert run.returncode == 1
     assert "UNPROVEN" in run.stdout
-    said = " ".join(run.stdout.split())
-    assert "client witness, plain arm" in said
-    assert "The server requires wire encryption" in said
+    output = " ".join(run.stdout.split())
+    assert "client witness, plain arm" in output
+    assert "The server requires wire encryption" in output
 
 
 def test_a_cipher_that_the_server_lacks_is_named(tmp_path: Path, installation: Installation) -> None:
@@ -159,14 +159,14 @@ def test_every_witness_passes_if_everything_is_correct(server: FirebirdServer) -
 
 
 def test_an_encrypted_arm_in_clear_is_found_out(server: FirebirdServer) -> None:
-    found = failed(server, OFF, OFF)
-    assert {arm for arm, _ in found} == {"encrypted"}, found
-    assert "unencrypted" in found["encrypted", "client"]
+    failures = failed(server, OFF, OFF)
+    assert {arm for arm, _ in failures} == {"encrypted"}, failures
+    assert "unencrypted" in failures["encrypted", "client"]
 
 
 def test_a_plain_arm_that_is_encrypted_is_found_out(server: FirebirdServer) -> None:
-    found = failed(server, ON, ON)
-    assert {arm for arm, _ in found} == {"plain"}, found
+    failures = failed(server, ON, ON)
+    assert {arm for arm, _ in failures} == {"plain"}, failures
 
 
 def test_bytes_without_the_request_to_encrypt_prove_nothing() -> None:

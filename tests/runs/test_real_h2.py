@@ -37,7 +37,9 @@ def test_a_cell_is_proven_and_measured(
     (cell,) = result_of(tmp_path)["cells"]
     assert (cell["status"], cell["client"]) == ("ok", "H2 JDBC Driver 2.5.252")
     heard = {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]}
-    assert heard == {(arm, each) for arm in ("plain", "encrypted") for each in mechanisms.get(mechanism).witnesses}
+    assert heard == {
+        (arm, witness) for arm in ("plain", "encrypted") for witness in mechanisms.get(mechanism).witnesses
+    }
     assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
     assert not cell["arms"]["plain"].get("errors")
     directory = next((tmp_path / "runs").iterdir())

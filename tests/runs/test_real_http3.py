@@ -20,7 +20,7 @@ def test_http3_is_measured_beside_http2(require_server: RequireServer, tmp_path:
     assert {cell["status"] for cell in by_version.values()} == {"ok"}
     assert (by_quic["encryption"]["http"], "http" in by_tcp["encryption"]) == ("HTTP/3", False)
     assert "http: not set | 3" in by_quic["config_diff"]
-    wire = next(each for each in by_quic["proofs"] if (each["arm"], each["witness"]) == ("encrypted", "wire"))
+    wire = next(proof for proof in by_quic["proofs"] if (proof["arm"], proof["witness"]) == ("encrypted", "wire"))
     assert "QUIC version 1 by UDP" in wire["detail"]
     assert "http3" in {warning["code"] for warning in by_quic["warnings"]}
     # A response of 10 KB takes several datagrams, none of which has more than 1472 bytes.

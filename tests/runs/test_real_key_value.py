@@ -32,10 +32,10 @@ def test_a_cell_is_proven_and_measured(
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["status"] == "ok"
-    assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
-    rows = {arm: each["rows_per_op"] for arm, each in cell["arms"].items()}
+    assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    rows = {arm: facts["rows_per_op"] for arm, facts in cell["arms"].items()}
     assert rows == {"plain": 1, "encrypted": 1}, "every session loads its server anew"
     assert 0 < cell["overhead"]["throughput"]["low"] <= cell["overhead"]["throughput"]["high"]
-    assert {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]} == PROVEN
+    assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == PROVEN
     assert cell["encryption"]["protocol"] == "TLSv1.3"
     assert cell["encryption"]["verified"] == "yes"

@@ -43,11 +43,11 @@ def test_a_cell_is_proven_and_measured(tmp_path: Path, target: str, extra: tuple
     cell = result_of(tmp_path)["cells"][0]
     assert cell["status"] == "ok"
     heard = {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]}
-    assert heard == {(arm, each) for arm in ("plain", "encrypted") for each in mechanisms.get("tls").witnesses}
+    assert heard == {(arm, witness) for arm in ("plain", "encrypted") for witness in mechanisms.get("tls").witnesses}
     assert cell["overhead"]["client_cpu_per_op"]["high"] > 1
     assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
     assert cell["version"].startswith(target.partition("@")[2])
-    assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
     if "version=1.2" in extra:
         assert cell["encryption"]["cipher"] == "ECDHE-ECDSA-CHACHA20-POLY1305"
         assert cell["encryption"]["group"] == "P-256"
@@ -75,9 +75,9 @@ def own_server(tmp_path: Path, target: str, require_server: RequireServer) -> It
         def start(settings: dict[str, str] | None = None, *, tls: bool = True) -> tuple[Server, str]:
             wanted = dict(settings or {})
             if tls:
-                made = pki.Pki(home.secrets / "own", "ecdsa-p256")
-                (tmp_path / "ca.pem").write_bytes(made.ca.read_bytes())
-                wanted |= HasTls.of(home.engine).tls_settings(made, mechanisms.get("tls").check({}))
+                server_pki = pki.Pki(home.secrets / "own", "ecdsa-p256")
+                (tmp_path / "ca.pem").write_bytes(server_pki.ca.read_bytes())
+                wanted |= HasTls.of(home.engine).tls_settings(server_pki, mechanisms.get("tls").check({}))
             else:
                 wanted |= OFF[name]
             server = stack.enter_context(home.started(wanted))
@@ -118,7 +118,7 @@ def test_prove_says_that_a_server_enforces_encryption(tmp_path: Path, own_server
     done = ciphercost("prove", url, "--ca", "ca.pem", cwd=tmp_path, MYSQL_PWD=reveal(server.connection().password))
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
-    assert "The server refuses unencrypted connections: it enforces encryption" in words
+    assert "refuses unencrypted connections: it enforces encryption" in words
     assert "ENCRYPTED, proven by server and client" in words
     assert "accepted an unencrypted one too" not in words
 

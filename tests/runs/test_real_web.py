@@ -11,6 +11,7 @@ import pytest
 
 from ciphercost import load
 from ciphercost.engines import Server
+from ciphercost.load.plaintext_guard import CERTIFICATE_WANTED
 from ciphercost.model.result import Cell
 from ciphercost.report.formats import terminal
 from ciphercost.report.words import cell_text
@@ -32,15 +33,15 @@ def cells_of(tmp_path: Path, *argv: str) -> tuple[list[dict[str, Any]], str]:
     """(cells, output) of a successful run."""
     done = measured("run", *argv, "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = result_of(tmp_path)["cells"]
-    for cell in found:
+    cells = result_of(tmp_path)["cells"]
+    for cell in cells:
         assert cell["status"] == "ok"
-        assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+        assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
         assert 0 < cell["overhead"]["throughput"]["low"] <= cell["overhead"]["throughput"]["high"]
         if cell["mechanism"] == "tls":
-            assert {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]} == ALL
+            assert {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]} == ALL
     fits(done.stdout)
-    return found, " ".join(done.stdout.split())
+    return cells, " ".join(done.stdout.split())
 
 
 def fits(screen: str) -> None:
@@ -103,12 +104,12 @@ def test_handshakes_full_or_resumed_by_the_servers_own_log(
     require_server(target)
     given = ("--set", f"resumption={resumption}", "--set", "certificate=ecdsa-p256", *QUICK)
     (cell,), words = cells_of(tmp_path, f"{target}:tls", "--workload", "connect", *given)
-    full, resumed = (cell["handshakes"].get(each, 0) for each in ("full", "resumed"))
+    full, resumed = (cell["handshakes"].get(kind, 0) for kind in ("full", "resumed"))
     assert full + resumed > 20
     assert resumed == 0 if resumption == "off" else resumed >= 0.99 * (full + resumed)
     assert next(cell_text.logged(msgspec.convert(cell, Cell))) in words
     assert cell["overhead"]["server_cpu_per_op"]["high"] > 1
-    assert not [each for each in cell["warnings"] if each["code"] == "not-resumed"]
+    assert not [warning for warning in cell["warnings"] if warning["code"] == "not-resumed"]
 
 
 @pytest.mark.parametrize(("target", "resumption"), [("caddy", "0-rtt")])
@@ -119,10 +120,8 @@ def test_first_requests_are_early(tmp_path: Path, require_server: RequireServer,
     arm = cell["arms"]["encrypted"]
     assert 0.95 * arm["connects"] < arm["early"] == arm["resumed"]
     assert "early" not in cell["arms"]["plain"]
-    assert (
-        f"0-RTT: the server took the first request early on {arm['early']:,} of {arm['connects']:,} connections"
-        in words
-    )
+    assert "0-RTT: " in words
+    assert f"early on {arm['early']:,} of {arm['connects']:,} connections" in words
     assert any("came by 0-RTT" in proof["detail"] for proof in cell["proofs"])
 
 
@@ -130,19 +129,19 @@ def test_a_small_api_with_posts(tmp_path: Path, require_server: RequireServer) -
     require_server("apache")
     (cell,), _ = cells_of(tmp_path, "apache:tls", "--workload", "small-api", "--clients", "16", *QUICK)
     assert cell["clients"] == 16
-    assert all(0.999 < each["rows_per_op"] < 1.001 for each in cell["arms"].values())
+    assert all(0.999 < facts["rows_per_op"] < 1.001 for facts in cell["arms"].values())
 
 
 def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, require_server: RequireServer) -> None:
     require_server("nginx")
-    found, words = cells_of(tmp_path, "nginx:tls", "--workload", "file", "--matrix", "size=1KB,100KB", *QUICK)
-    assert [(each["mechanism"], each["variant"]) for each in found] == [
+    cells, words = cells_of(tmp_path, "nginx:tls", "--workload", "file", "--matrix", "size=1KB,100KB", *QUICK)
+    assert [(cell["mechanism"], cell["variant"]) for cell in cells] == [
         ("tls", "size=1KB"),
         ("tls", "size=100KB"),
         ("no-sendfile", "size=1KB no-sendfile"),
         ("no-sendfile", "size=100KB no-sendfile"),
     ]
-    assert all(each["beside"] for each in found[:2])
+    assert all(cell["beside"] for cell in cells[:2])
     assert words.count("of which no sendfile:") == 2
 
 
@@ -151,54 +150,54 @@ def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server:
     require_server(target)
     (cell,), _ = cells_of(tmp_path, f"{target}:tls", "--workload", "page", "--cpu-crypto", "off", *QUICK)
     assert cell["conditions"] | {"idle": ""} == {"cpu_crypto": "off", "idle": ""}
-    shown = {each["witness"]: each["detail"] for each in cell["proofs"] if "AES hidden" in each["detail"]}
+    shown = {proof["witness"]: proof["detail"] for proof in cell["proofs"] if "AES hidden" in proof["detail"]}
     assert "16 MB cost it" in shown["server"]
-    assert "it reports that it uses no AES instructions" in shown["client"]
+    assert "uses no AES instructions" in shown["client"]
 
 
 def test_a_longer_way_for_both_arms(tmp_path: Path, require_server: RequireServer) -> None:
     require_server("nginx")
     (cell,), _ = cells_of(tmp_path, "nginx:tls", "--workload", "page", "--delay", "5ms", *QUICK)
-    assert all(each["throughput"] < 4 / 0.005 for each in cell["arms"].values())
+    assert all(facts["throughput"] < 4 / 0.005 for facts in cell["arms"].values())
 
 
 # ── the user's ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
-def own(tmp_path: Path, require_server: RequireServer) -> Iterator[tuple[Site, Server]]:
+def site_and_server(tmp_path: Path, require_server: RequireServer) -> Iterator[tuple[Site, Server]]:
     """A web server like a user's own, on two ports."""
     (tmp_path / "logs").mkdir()
     with (
-        site(require_server("nginx"), tmp_path / "logs", {"/index.html": 10_000}) as made,
-        made.started({"certificate": "ecdsa-p256"}) as server,
+        site(require_server("nginx"), tmp_path / "logs", {"/index.html": 10_000}) as web_site,
+        web_site.started({"certificate": "ecdsa-p256"}) as server,
     ):
-        (tmp_path / "ca.pem").write_bytes((made.secrets / "tls-ecdsa-p256" / "ca.pem").read_bytes())
-        yield made, server
+        (tmp_path / "ca.pem").write_bytes((web_site.secrets / "tls-ecdsa-p256" / "ca.pem").read_bytes())
+        yield web_site, server
 
 
 def urls(server: Server) -> tuple[str, str]:
     return f"http://localhost:{server.connection().port}/", f"https://localhost:{server.other_ports['tls']['port']}/"
 
 
-def test_a_pair_of_urls_is_measured(tmp_path: Path, own: tuple[Site, Server]) -> None:
-    plain, encrypted = urls(own[1])
+def test_a_pair_of_urls_is_measured(tmp_path: Path, site_and_server: tuple[Site, Server]) -> None:
+    plain, encrypted = urls(site_and_server[1])
     argv = ("run", "url:tls", "--url", plain, "--url", encrypted, "--ca", "ca.pem", *QUICK, "--json", "out.json")
     done = measured(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     fits(done.stdout)
     (cell,) = result_of(tmp_path)["cells"]
-    heard = {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]}
-    assert heard == {each for each in ALL if each[1] != "server"}
+    heard = {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]}
+    assert heard == {(arm, witness) for arm, witness in ALL if witness != "server"}
     assert "server_cpu_per_op" in cell["overhead"]
     assert cell["encryption"]["cipher"] == "TLS_AES_256_GCM_SHA384"
-    assert "not-controlled" in {each["code"] for each in cell["warnings"]}
+    assert "not-controlled" in {warning["code"] for warning in cell["warnings"]}
     assert "ciphercost sends requests and creates nothing" in done.stderr
-    assert own[1].handshakes() != (0, 0)
+    assert site_and_server[1].handshakes() != (0, 0)
 
 
-def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tuple[Site, Server]) -> None:
-    plain, encrypted = urls(own[1])
+def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, site_and_server: tuple[Site, Server]) -> None:
+    plain, encrypted = urls(site_and_server[1])
     without = ciphercost("prove", encrypted, cwd=tmp_path)
     assert without.returncode == 1
     assert "NOT PROVEN" in without.stdout
@@ -229,27 +228,27 @@ def test_prove_says_that_a_redirect_enforces_encryption(
     redirect = nginx.TLS + "\n        error_page 497 =301 https://$host:$server_port$request_uri;"
     monkeypatch.setattr(nginx, "TLS", redirect)
     with (
-        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
-        made.started({"certificate": "rsa2048"}) as server,
+        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as web_site,
+        web_site.started({"certificate": "rsa2048"}) as server,
     ):
-        ca = str(made.secrets / "tls-rsa2048" / "ca.pem")
+        ca = str(web_site.secrets / "tls-rsa2048" / "ca.pem")
         done = ciphercost("prove", urls(server)[1], "--ca", ca, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert "the server answers 301 (to https://localhost:" in words
-    assert "The server refuses unencrypted connections: it enforces encryption" in words
+    assert "refuses unencrypted connections: it enforces encryption" in words
 
 
 def test_prove_says_that_a_site_asks_for_a_client_certificate(tmp_path: Path, require_server: RequireServer) -> None:
     with (
-        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
-        made.started({"certificate": "rsa2048", "client-cert": "on"}) as server,
+        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as web_site,
+        web_site.started({"certificate": "rsa2048", "client-cert": "on"}) as server,
     ):
-        ca = str(next(made.secrets.rglob("ca.pem")))
+        ca = str(next(web_site.secrets.rglob("ca.pem")))
         done = ciphercost("prove", urls(server)[1], "--ca", ca, cwd=tmp_path)
     assert done.returncode == 1
     assert "No required SSL certificate was sent" in done.stderr
-    assert "The server asks for a client certificate: give yours with --cert FILE and --key FILE" in done.stderr
+    assert CERTIFICATE_WANTED in done.stderr
 
 
 def test_prove_can_start_its_own_server(tmp_path: Path, name: str) -> None:

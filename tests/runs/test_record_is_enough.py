@@ -40,18 +40,18 @@ def output(*args: object) -> bytes:
 
 def everything(run: Path, other: Path, into: Path) -> dict[str, bytes]:
     """By name: every report of a run, its advice, and its comparison with another run."""
-    made = {f"report {each}": output("report", run, "--format", each) for each in TEXTS}
+    outputs = {f"report {form}": output("report", run, "--format", form) for form in TEXTS}
     result = conclude.result_of(run)
-    made |= {f"report {each}": formats.get(each)(result).encode() for each in RENDERED}
-    made["advice"] = output("report", run, "--need", "at-rest", "--max-cost", "99%")
-    made["compare"] = output("compare", run, other)
-    made["compare json"] = output("compare", run, other, "--format", "json")
-    for each in FILES:
-        place = into / ("plots" if each == "svg" else f"page.{each}")
-        output("report", run, "--format", each, "-o", place)
+    outputs |= {f"report {form}": formats.get(form)(result).encode() for form in RENDERED}
+    outputs["advice"] = output("report", run, "--need", "at-rest", "--max-cost", "99%")
+    outputs["compare"] = output("compare", run, other)
+    outputs["compare json"] = output("compare", run, other, "--format", "json")
+    for form in FILES:
+        place = into / ("plots" if form == "svg" else f"page.{form}")
+        output("report", run, "--format", form, "-o", place)
         written = [place] if place.is_file() else sorted(place.iterdir())
-        made |= {f"report {each} {path.name}": path.read_bytes() for path in written}
-    return made
+        outputs |= {f"report {form} {path.name}": path.read_bytes() for path in written}
+    return outputs
 
 
 def forget_everything(patch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def forget_everything(patch: pytest.MonkeyPatch) -> None:
 
 def recorded(directory: Path, cells: list[CellSpec], seed: int) -> Path:
     # The shortest run with every kind of figure; the quality of the figures does not matter.
-    cells = [msgspec.structs.replace(each, regime="one-core") for each in cells]
+    cells = [msgspec.structs.replace(cell, regime="one-core") for cell in cells]
     spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=2.0)
     return pipeline.run_in(specs.plan(spec), directory)[1]
 
@@ -142,11 +142,11 @@ def test_what_tls_should_cost_over_a_link_is_in_the_record(
 
 
 def test_a_run_of_format_1_reads_as_one_of_format_2(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    first, second = (shutil.copytree(each, tmp_path / each.name) for each in runs)
+    first, second = (shutil.copytree(run, tmp_path / run.name) for run in runs)
     (tmp_path / "out").mkdir()
     before = everything(first, second, tmp_path / "out")
-    for each in (first, second):
-        as_format_1(each)
+    for run in (first, second):
+        as_format_1(run)
     after = everything(first, second, tmp_path / "out")
     assert [name for name in before if after[name] != before[name]] == []
 
@@ -164,7 +164,7 @@ def test_a_plan_of_format_2_without_what_it_must_have_is_damaged(runs: tuple[Pat
     copy = shutil.copytree(runs[0], tmp_path / "copy")
     as_format_1(copy)
     (copy / "plan.json").write_text((copy / "plan.json").read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(UsageError, match="cell 1: `registered` is missing; the record is damaged"):
+    with pytest.raises(UsageError, match="cell 1: `registered` is missing"):
         conclude.result_of(copy)
 
 
@@ -181,18 +181,18 @@ def test_a_run_of_format_1_that_was_cut_off_is_resumed_in_format_2(tmp_path: Pat
     assert [cell.overhead["throughput"] for cell in result.cells] == [c.overhead["throughput"] for c in whole.cells]
     facts = run_directory.read_facts(cut)
     assert facts.format == PLAN_FORMAT
-    assert [each.registered for each in facts.cells] == [
-        each.registered for each in run_directory.read_facts(tmp_path / "whole").cells
+    assert [cell.registered for cell in facts.cells] == [
+        cell.registered for cell in run_directory.read_facts(tmp_path / "whole").cells
     ]
 
 
 def test_every_study_is_compared_without_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A study's record names the witnesses that must report, so that its report needs no mechanism of today."""
-    made = [(studies.get(name), study_record(name)) for name in studies.names()]
-    before = [(study.compare(record, []), study) for study, record in made]
+    study_records = [(studies.get(name), study_record(name)) for name in studies.names()]
+    before = [(study.compare(record, []), study) for study, record in study_records]
     forget_everything(monkeypatch)
     monkeypatch.setattr(mechanisms, "of", engines.get)
-    for (result, study), (_, record) in zip(before, made, strict=True):
+    for (result, study), (_, record) in zip(before, study_records, strict=True):
         assert study.compare(record, []) == result
         assert study.report(result).verdict
 

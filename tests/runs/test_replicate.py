@@ -65,9 +65,9 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert all(cell.status == "ok" for cell in ended), [cell.reason for cell in ended]
     assert result.study is not None
     assert result.study.complete
-    costs = [each for each in result.study.figures if (each.figure, each.arm) == ("time", "cost")]
-    assert all(each.published and each.here for each in costs)
-    assert any(each.ours and each.low and each.high for each in costs)
+    costs = [figure for figure in result.study.figures if (figure.figure, figure.arm) == ("time", "cost")]
+    assert all(cost.published and cost.here for cost in costs)
+    assert any(cost.ours and cost.low and cost.high for cost in costs)
 
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
@@ -83,7 +83,9 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     again = conclude.result_of(directory).study
     assert again is not None
     assert not again.complete
-    assert sum(each.here is not None for each in again.figures if each.arm in ARMS and each.figure == "time") == 3
+    assert (
+        sum(figure.here is not None for figure in again.figures if figure.arm in ARMS and figure.figure == "time") == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,8 +134,8 @@ def test_studies_are_listed_with_what_they_run_on(tmp_path: Path) -> None:
 
 
 def test_all_is_every_study_there_is() -> None:
-    assert [each.name for each in replicate.chosen("all")] == studies.names()
-    assert [each.name for each in replicate.chosen("mysql-tls")] == ["mysql-tls"]
+    assert [study.name for study in replicate.chosen("all")] == studies.names()
+    assert [study.name for study in replicate.chosen("mysql-tls")] == ["mysql-tls"]
     with pytest.raises(UsageError, match="all"):
         replicate.chosen("mysql")
 

@@ -60,7 +60,8 @@ EFFECT = "--effect 0.02 --sd 0.01"
 """Options of the fake agent."""
 ONE = [CellSpec("null", "busy", regime="one-core")]
 SHARED = [
-    CellSpec("null", "busy", factors={"effect": each}, group="g", variant=f"effect={each}") for each in ("0.02", "0.2")
+    CellSpec("null", "busy", factors={"effect": effect}, group="g", variant=f"effect={effect}")
+    for effect in ("0.02", "0.2")
 ]
 APART = [CellSpec("null", "busy", regime="one-core"), CellSpec("null", "none", regime="one-core")]
 
@@ -87,27 +88,37 @@ def killed(spec: Spec, directory: Path, slices: int) -> None:
 def order(directory: Path) -> list[tuple[object, ...]]:
     """All requests to the agent, and its answers."""
     return [
-        (each.cell, each.session, each.phase, each.block, each.order, each.position, each.arm, each.length, each.rate)
-        + ((each.agent.operations, each.agent.histogram) if each.agent else ())
-        for each in run_directory.read_slices(directory)
+        (
+            record.cell,
+            record.session,
+            record.phase,
+            record.block,
+            record.order,
+            record.position,
+            record.arm,
+            record.length,
+            record.rate,
+        )
+        + ((record.agent.operations, record.agent.histogram) if record.agent else ())
+        for record in run_directory.read_slices(directory)
     ]
 
 
 def sessions_of(directory: Path) -> list[tuple[int, int]]:
-    return sorted({(each.cell, each.session) for each in run_directory.read_slices(directory)})
+    return sorted({(record.cell, record.session) for record in run_directory.read_slices(directory)})
 
 
 @pytest.fixture(scope="module")
 def uncut(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[CellSpec]], tuple[Result, Path]]:
     """(result, directory) of a run of these cells that was not killed. Each is made once."""
-    made: dict[str, tuple[Result, Path]] = {}
+    uncut_runs: dict[str, tuple[Result, Path]] = {}
 
     def find(cells: list[CellSpec]) -> tuple[Result, Path]:
-        if (name := str(cells)) not in made:
+        if (name := str(cells)) not in uncut_runs:
             directory = tmp_path_factory.mktemp("uncut")
             with fake_agent.in_place(directory, EFFECT):
-                made[name] = pipeline.run_in(specs.plan(spec_of(cells)), directory / "run")
-        return made[name]
+                uncut_runs[name] = pipeline.run_in(specs.plan(spec_of(cells)), directory / "run")
+        return uncut_runs[name]
 
     return find
 
@@ -135,7 +146,7 @@ def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
     assert [cell.status for cell in result.cells] == ["ok"] * len(cells)
     plain = {"warnings": [], "resumed": 0, "thrown_away": 0}
     resumed, expected_facts = (
-        [msgspec.structs.replace(each, **plain) for each in run_directory.read_facts(place).cells]
+        [msgspec.structs.replace(cell, **plain) for cell in run_directory.read_facts(place).cells]
         for place in (directory, of_whole)
     )
     assert resumed == expected_facts
@@ -149,8 +160,8 @@ def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_
     fake("--sd 0.01")
     killed(spec_of(ONE, "quick"), tmp_path / "run", 100)
     result, _ = resume.run_in(tmp_path / "run")
-    said = [each.text for each in result.cells[0].warnings if each.code == "resumed"]
-    assert len(said) == 1
+    texts = [warning.text for warning in result.cells[0].warnings if warning.code == "resumed"]
+    assert len(texts) == 1
     assert read_facts(tmp_path / "run").cells[0].thrown_away == 100
     assert sessions_of(tmp_path / "run") == [(0, 1)]
 
@@ -172,8 +183,8 @@ def test_it_can_be_killed_repeatedly(
     result, _ = resume.run_in(tmp_path / "run")
     assert order(tmp_path / "run") == expected
     assert len(run_directory.read_facts(tmp_path / "run").resumed) == 3
-    (said,) = (each.text for each in result.cells[0].warnings if each.code == "resumed")
-    assert "resumed 3 times" in said
+    (text,) = (warning.text for warning in result.cells[0].warnings if warning.code == "resumed")
+    assert "resumed 3 times" in text
 
 
 def test_half_a_last_line_is_dropped_and_any_other_damage_is_reported(tmp_path: Path, fake: Fake) -> None:
@@ -195,11 +206,11 @@ def test_a_failed_cell_is_resumed_and_the_others_stay(tmp_path: Path, fake: Fake
     fake("--sd 0.01 --busy 50000 --die-busy 55000")
     result, directory = pipeline.run_in(specs.plan(spec_of(SHARED)), tmp_path / "run")
     assert [cell.status for cell in result.cells] == ["ok", "failed"]
-    before = [each for each in order(directory) if each[0] == 0]
+    before = [row for row in order(directory) if row[0] == 0]
     fake("--sd 0.01")
     result, _ = resume.run_in(directory)
     assert [cell.status for cell in result.cells] == ["ok", "ok"]
-    assert [each for each in order(directory) if each[0] == 0] == before
+    assert [row for row in order(directory) if row[0] == 0] == before
     assert len({session for cell, session in sessions_of(directory) if cell == 1}) == 3
     shared = {session for cell, session in sessions_of(directory) if cell == 0}
     assert not shared & {session for cell, session in sessions_of(directory) if cell == 1}, (
@@ -221,8 +232,8 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
     assert result.cells[0].status in ("ok", "no-steady-state"), result.cells[0].reason
     proofs = [(proof.session, proof.arm, proof.witness) for _, proof in run_directory.read_proofs(tmp_path / "run")]
     assert {session for session, _, _ in proofs} == {1, 2, 3}
-    later = sorted(each[1:] for each in proofs if each[0] == 2)
-    assert sorted(each[1:] for each in proofs if each[0] == 3) == later, "each session has its proofs once"
+    later = sorted(proof[1:] for proof in proofs if proof[0] == 2)
+    assert sorted(proof[1:] for proof in proofs if proof[0] == 3) == later, "each session has its proofs once"
 
 
 @pytest.mark.parametrize(
@@ -242,10 +253,10 @@ def test_another_tool_or_machine_is_refused_and_nothing_is_changed(
     path = tmp_path / "run" / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
-    before = {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir() if each.is_file()}
+    before = {entry.name: entry.read_bytes() for entry in (tmp_path / "run").iterdir() if entry.is_file()}
     with pytest.raises(UsageError, match=words):
         resume.run_in(tmp_path / "run")
-    assert before == {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir() if each.is_file()}
+    assert before == {entry.name: entry.read_bytes() for entry in (tmp_path / "run").iterdir() if entry.is_file()}
 
 
 def test_another_server_is_refused_and_the_record_stays(tmp_path: Path, fake: Fake) -> None:
@@ -256,7 +267,7 @@ def test_another_server_is_refused_and_the_record_stays(tmp_path: Path, fake: Fa
     assert facts["cells"][0]["whole_sessions"]
     facts["cells"][0]["version"] = "0.0.1"
     path.write_text(json.dumps(facts))
-    with pytest.raises(UsageError, match=r"recorded sessions of this cell are from 0\.0\.1"):
+    with pytest.raises(UsageError, match=r"recorded sessions .* are from 0\.0\.1"):
         resume.run_in(tmp_path / "run")
     assert {session for _, session in sessions_of(tmp_path / "run")} == set(facts["cells"][0]["whole_sessions"])
 
@@ -281,11 +292,11 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
             process.send_signal(signal.SIGINT)
         finally:
             process.send_signal(signal.SIGCONT)
-        _, said = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
     assert refused.returncode == 2
     assert "still active" in refused.stderr
     assert process.returncode == 130
-    assert f"`ciphercost resume {directory}` continues the run" in said
+    assert f"`ciphercost resume {directory}` continues the run" in errors
     resume_ = partial(
         subprocess.run, [CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=120
     )
@@ -298,3 +309,22 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
     nothing = subprocess.run([CLI, "resume", "nothing"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert nothing.returncode == 2
     assert "no run 'nothing'" in nothing.stderr
+
+
+def test_a_changed_file_of_the_users_is_refused_and_nothing_is_changed(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    script = tmp_path / "mine.sql"
+    script.write_text("SELECT 1;\n")
+    cell = CellSpec("null", "busy", sql=[f"{script}@2"], regime="one-core")
+    killed(spec_of([cell]), tmp_path / "run", 400)
+    before = {entry.name: entry.read_bytes() for entry in (tmp_path / "run").iterdir() if entry.is_file()}
+    script.write_text("SELECT 2;\n")
+    with pytest.raises(UsageError, match=rf"{script} has changed since the run began.*start it again"):
+        resume.run_in(tmp_path / "run")
+    script.unlink()
+    with pytest.raises(UsageError, match=rf"{script}, which the run reads, is gone"):
+        resume.run_in(tmp_path / "run")
+    assert before == {entry.name: entry.read_bytes() for entry in (tmp_path / "run").iterdir() if entry.is_file()}
+    script.write_text("SELECT 1;\n")
+    result, _ = resume.run_in(tmp_path / "run")
+    assert result.cells[0].status == "ok"

@@ -100,11 +100,14 @@ def test_what_is_no_secret_is_passed_on(name: str) -> None:
 
 
 def test_package_clients_get_their_own_secrets_and_no_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    own = {"HTTPS_PROXY": "http://me:sesame@proxy:3128", "PIP_INDEX_URL": "https://me:sesame@mirror/simple"}
-    for name, value in {**dict.fromkeys((*SECRET_NAMES, "NEXUS_PASSWORD"), "sesame"), **own}.items():
+    registry_secrets = {
+        "HTTPS_PROXY": "http://me:sesame@proxy:3128",
+        "PIP_INDEX_URL": "https://me:sesame@mirror/simple",
+    }
+    for name, value in {**dict.fromkeys((*SECRET_NAMES, "NEXUS_PASSWORD"), "sesame"), **registry_secrets}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME", str(tmp_path))
-    mine = {*own, "JAVA_TOOL_OPTIONS"}
+    mine = {*registry_secrets, "JAVA_TOOL_OPTIONS"}
     assert {name for name, value in child_environment(registries=True).items() if "sesame" in value} == mine
     (tmp_path / ".m2").mkdir()
     (tmp_path / ".m2" / "settings.xml").write_text("<password>${env.NEXUS_PASSWORD}</password>")
@@ -122,17 +125,19 @@ def calls() -> Iterator[tuple[Path, ast.Call]]:
 
 
 def test_every_process_that_is_started_gets_an_environment_of_its_own() -> None:
-    found = list(calls())
-    assert len(found) >= 19
+    starts = list(calls())
+    assert len(starts) >= 19
     bare = [
         f"{path.name}:{node.lineno}"
-        for path, node in found
+        for path, node in starts
         # The supervisor's own environment has only a PATH and the run's mark.
-        if path.name != "supervisor_process.py" and not any(each.arg == "env" for each in node.keywords)
+        if path.name != "supervisor_process.py" and not any(argument.arg == "env" for argument in node.keywords)
     ]
     assert bare == []
     whole = [path.name for path in SOURCES.rglob("*.py") if "**os.environ" in path.read_text()]
-    assert set(whole) <= {"aes.py"}, "aes.py only reads it"
+    assert set(whole) <= {"aes.py", "command_client.py"}, (
+        "aes.py only reads it; the user's own command needs its passwords"
+    )
 
 
 def environment_of(pid: int) -> bytes:
@@ -160,14 +165,14 @@ def test_no_temporary_directory_lies_outside_of_scratch() -> None:
     for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and "tempfile." in ast.unparse(node.func):
-                assert any(each.arg == "dir" for each in node.keywords), f"{path.name}:{node.lineno}"
+                assert any(argument.arg == "dir" for argument in node.keywords), f"{path.name}:{node.lineno}"
 
 
 def test_a_temporary_directory_is_removed_also_after_a_kill() -> None:
     run_id = run_directory.new_id()
     script = (
         "import sys, time; from ciphercost.host import supervisor\n"
-        "with supervisor.Supervisor(sys.argv[1]) as made, supervisor.temporary(made, 'jdbc') as place:\n"
+        "with supervisor.Supervisor(sys.argv[1]) as running, supervisor.temporary(running, 'jdbc') as place:\n"
         "    (place / 'store').write_text('x'); print(place, flush=True); time.sleep(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", script, run_id], stdout=subprocess.PIPE, text=True) as process:
@@ -180,8 +185,11 @@ def test_a_temporary_directory_is_removed_also_after_a_kill() -> None:
 
 
 def test_a_temporary_directory_is_gone_afterwards() -> None:
-    with Supervisor(run_directory.new_id()) as made:
-        with supervisor.temporary(made, "one") as first, supervisor.temporary(made, "one") as second:
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        with (
+            supervisor.temporary(run_supervisor, "one") as first,
+            supervisor.temporary(run_supervisor, "one") as second,
+        ):
             assert first != second
         assert not first.exists()
 
@@ -209,7 +217,7 @@ class Search:
 
     def __init__(self, known: Mapping[str, bytes]) -> None:
         self.needles = {f"{name}, {how}": form for name, value in known.items() for how, form in forms(value).items()}
-        self.found: list[str] = []
+        self.hits: list[str] = []
         self.started: set[bytes] = set()
         self.looks = 0
         self.may_dump: set[bytes] = set()
@@ -217,18 +225,18 @@ class Search:
         self.keys: dict[Path, bytes] = {}
 
     def within(self, where: str, content: bytes) -> None:
-        self.found += [f"{where}: {name}" for name, needle in self.needles.items() if needle in content]
+        self.hits += [f"{where}: {name}" for name, needle in self.needles.items() if needle in content]
 
     def processes(self, root: int) -> None:
         # The user set the command's own environment; a child has the same until it executes its program.
-        own = b""
+        command = b""
         for pid in tree(root):
             with contextlib.suppress(OSError):
                 arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
                 self.started.add(arguments.partition(b"\0")[0])
                 self.within(f"arguments of {arguments[:60]!r}", arguments)
-                own = own or arguments
-                if arguments != own:
+                command = command or arguments
+                if arguments != command:
                     self.within(f"environment of {arguments[:60]!r}", environment_of(pid))
                     limits = Path(f"/proc/{pid}/limits").read_text()
                     if limits and not re.search(r"^Max core file size +0 ", limits, re.MULTILINE):
@@ -264,10 +272,10 @@ class Search:
         (directory / "tmp").mkdir()
         spec, printed = short.spec_of(argv, cwd=directory, env={**os.environ, **environment})
         assert spec, printed.stderr
-        status, said, run = steady.printed(
+        status, output, run = steady.printed(
             lambda into: self.once([str(CLI), *spec, "-o", str(into)], environment, directory), directory
         )
-        assert status == 0, said
+        assert status == 0, output
         return run
 
     def once(self, argv: list[str], environment: Mapping[str, str], directory: Path) -> tuple[int, str]:
@@ -296,20 +304,20 @@ class Search:
             watching = threading.Thread(target=watch)
             watching.start()
             try:
-                said, _ = process.communicate(timeout=400)
+                output, _ = process.communicate(timeout=400)
             finally:
                 ended.set()
                 watching.join()
-        self.within("terminal", said)
-        return process.returncode, said.decode()
+        self.within("terminal", output)
+        return process.returncode, output.decode()
 
     def run_of(self, root: int) -> str:
         """The run that a command started, from the mark of its processes."""
         for pid in tree(root)[1:]:
             with contextlib.suppress(OSError):
-                for each in environment_of(pid).split(b"\0"):
-                    if each.startswith(f"{run_ownership.RUN_MARK}=".encode()):
-                        return each.partition(b"=")[2].decode()
+                for variable in environment_of(pid).split(b"\0"):
+                    if variable.startswith(f"{run_ownership.RUN_MARK}=".encode()):
+                        return variable.partition(b"=")[2].decode()
         return ""
 
     def all_of(self, directory: Path) -> None:
@@ -325,10 +333,10 @@ def core_dumps_wanted() -> None:
 
 def reported(directory: Path, run: Path) -> None:
     """Write a report in every format."""
-    made = directory / "reports"
-    made.mkdir()
+    reports = directory / "reports"
+    reports.mkdir()
     for name in formats.names():
-        argv = ["report", str(run), "--format", name, "-o", str(made / f"report.{name}")]
+        argv = ["report", str(run), "--format", name, "-o", str(reports / f"report.{name}")]
         done = warm.run(argv, cwd=directory)
         assert done.returncode == 0, done.stderr
 
@@ -340,7 +348,7 @@ def searched(search: Search, directory: Path, run: Path) -> None:
     assert not (run_ownership.scratch_base() / run_id).exists()
     assert [*(directory / "tmp").iterdir()] == []
     assert search.looks > 10
-    assert search.found == []
+    assert search.hits == []
     assert search.may_dump == set()
 
 
@@ -363,7 +371,7 @@ def test_a_password_is_nowhere(
     (tmp_path / "mine").mkdir()
     with user_server(name, tmp_path / "server") as server:
         secret = {"password": password.encode()}
-        own: list[str] = []
+        options: list[str] = []
         environment = {TakesUrl.of(server.engine).password_from: password}
         if name == "postgresql":
             passphrase = f"Open/{word}+=&%?"
@@ -373,19 +381,19 @@ def test_a_password_is_nowhere(
             assert identity["pem"].key
             # A line of its own in the unencrypted key, which the run never sees as a file.
             secret |= {"passphrase": passphrase.encode(), "key": identity["pem"].key.read_bytes().splitlines()[2]}
-            own = identity["sealed" if client == "rust" else "pkcs12"].options
+            options = identity["sealed" if client == "rust" else "pkcs12"].options
             environment["CIPHERCOST_KEY_PASSPHRASE"] = passphrase
         server.ask(NEW_PASSWORD[name].format(password))
         search = Search(secret)
         target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
-        argv = ["run", target, "--url", server.url, *server.by_ca, *own, "--client", client]
+        argv = ["run", target, "--url", server.url, *server.by_ca, *options, "--client", client]
         argv += ["--quick", "--time", "4s"]
         run = search.run(argv, environment, tmp_path / "mine")
         if name == "postgresql":
             (cell,) = run_directory.read_facts(run).cells
             assert cell.encryption["client_certificate"] == "verified by the server"
     agent = b"java" if client == "jdbc" else b"ciphercost-agent"
-    assert any(each.endswith(agent) for each in search.started), search.started
+    assert any(program.endswith(agent) for program in search.started), search.started
     searched(search, tmp_path / "mine", run)
 
 
@@ -415,10 +423,10 @@ def test_a_token_is_nowhere(require_server: RequireServer, tmp_path: Path) -> No
         server.ask(NEW_PASSWORD["postgresql"].format(token))
         search = Search({"token": token.encode()})
         argv = ["prove", server.url, *server.by_ca, "--password-command", f"cat {tmp_path}/token"]
-        status, said = search.once([str(CLI), *argv], {"PGPASSWORD": "wrong"}, tmp_path / "mine")
-    assert (status, "ENCRYPTED, proven by every witness" in said) == (0, True), said
+        status, output = search.once([str(CLI), *argv], {"PGPASSWORD": "wrong"}, tmp_path / "mine")
+    assert (status, "ENCRYPTED, proven by every witness" in output) == (0, True), output
     search.all_of(tmp_path / "mine")
-    assert (search.found, search.may_dump) == ([], set())
+    assert (search.hits, search.may_dump) == ([], set())
 
 
 @pytest.mark.parametrize(
@@ -441,10 +449,10 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     for number, form in enumerate(forms(b"sesame/4711").values()):
         (tmp_path / str(number)).write_bytes(b"before " + form + b" after")
     search.all_of(tmp_path)
-    assert len({each.partition(":")[0] for each in search.found}) == len(forms(b""))
-    search.found.clear()
+    assert len({hit.partition(":")[0] for hit in search.hits}) == len(forms(b""))
+    search.hits.clear()
     with subprocess.Popen(["sleep", "1000"], env={"PGPASSWORD": "sesame/4711", "PATH": os.environ["PATH"]}) as process:
         wait_for("its environment", lambda: b"sesame" in environment_of(process.pid))
         search.processes(os.getpid())
         process.kill()
-    assert search.found
+    assert search.hits

@@ -28,17 +28,17 @@ def test_the_server_sees_no_more_connections_than_the_plan_says(tmp_path: Path, 
     server.ask(LIMITED[server.engine.name].format(user=role, most=MOST))
     argv = ("run", target(server), "--url", url_for(server, role), "--clients", str(CLIENTS), "--quick", "--time", "4s")
     more = ("--no-latency", "--no-progress", "--workload", "tpcb", "--max-connections")
-    status, said = asked(server, role, tmp_path, *argv, *more, str(MOST))
-    assert status == 0, said
-    assert f"- at most {MOST} connections at once" in said
-    status, said = asked(server, role, tmp_path, *argv, *more, str(MOST - 1))
+    status, output = asked(server, role, tmp_path, *argv, *more, str(MOST))
+    assert status == 0, output
+    assert f"- at most {MOST} connections at once" in output
+    status, output = asked(server, role, tmp_path, *argv, *more, str(MOST - 1))
     assert status == 2
-    assert "write --clients 2, or allow 8" in said
+    assert "write --clients 2, or allow 8" in output
     # The limit is in force: with one connection fewer, the server refuses what the plan needs.
     server.ask(LIMITED[server.engine.name].format(user=role, most=2 * CLIENTS - 1))
-    status, said = asked(server, role, tmp_path, *argv, *more, str(MOST))
+    status, output = asked(server, role, tmp_path, *argv, *more, str(MOST))
     assert status == 1
-    assert "connection" in said
+    assert "connection" in output
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -50,11 +50,11 @@ def test_no_phase_makes_more_operations_than_the_limit(tmp_path: Path, server: U
     assert f"- at most {limit:g} operations per second" in done.stderr
     slices = list(run_directory.read_slices(directory))
     (facts,) = run_directory.read_facts(directory).cells
-    assert {each.phase for each in slices} == {"pilot", "warmup", "latency"}
-    for each in slices:
-        assert each.agent is not None
+    assert {record.phase for record in slices} == {"pilot", "warmup", "latency"}
+    for record in slices:
+        assert record.agent is not None
         # An open loop never makes an operation before it is due.
-        assert each.agent.operations <= limit * each.length + facts.clients
+        assert record.agent.operations <= limit * record.length + facts.clients
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -65,11 +65,11 @@ def test_a_slow_answer_stops_the_load_and_the_other_cells_of_that_server(tmp_pat
     done = run(server, *argv, "--max-latency", "0.001ms", "--matrix", cells, cwd=tmp_path)
     assert done.returncode == 1
     facts = run_directory.read_facts(directory)
-    assert [each.status for each in facts.cells] == ["failed", "failed"]
+    assert [cell.status for cell in facts.cells] == ["failed", "failed"]
     # Which of the cells has the first turn is drawn.
-    reasons = sorted((each.reason for each in facts.cells), key=lambda each: each.startswith("not measured"))
+    reasons = sorted((cell.reason for cell in facts.cells), key=lambda reason: reason.startswith("not measured"))
     assert "--max-latency is 0.001 ms" in reasons[0]
     assert reasons[1].startswith("not measured: ")
     assert reasons[1].endswith("stopped the load on this server")
-    loaded = {each.cell for each in run_directory.read_slices(directory)}
+    loaded = {record.cell for record in run_directory.read_slices(directory)}
     assert len(loaded) == 1, "the other cell made no load"

@@ -19,22 +19,22 @@ def measured(cells: list[CellSpec], tmp_path: Path) -> tuple[dict[str, object], 
     """The run's unit costs by unit, and its report."""
     spec = Spec(cells, mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05)
     result, directory = steady.measured(partial(pipeline.run, spec), tmp_path)
-    assert [(each.status, each.reason) for each in result.cells] == [("ok", "")] * len(cells)
+    assert [(cell.status, cell.reason) for cell in result.cells] == [("ok", "")] * len(cells)
     assert conclude.result_of(directory) == result
-    return {each.unit: each for each in result.costs}, formats.get("terminal")(result)
+    return {cost.unit: cost for cost in result.costs}, formats.get("terminal")(result)
 
 
 def test_pages_of_sqlite_are_counted_in_the_measured_slices_without_a_profile(tmp_path: Path) -> None:
     sqlcipher = CellSpec("sqlite", "sqlcipher", regime="one-core", workload="insert")
     # The cache has room for a tenth of the pages, so nearly every row's page is read and decrypted again.
     reads = msgspec.structs.replace(sqlcipher, workload="point-select", rows=4000, cache="small")
-    found, text = measured([reads, sqlcipher, msgspec.structs.replace(sqlcipher, workload="connect")], tmp_path)
-    assert set(found) == {"page read", "page written", "opening"}
-    read, written = (msgspec.to_builtins(found[unit]) for unit in ("page read", "page written"))
+    costs, text = measured([reads, sqlcipher, msgspec.structs.replace(sqlcipher, workload="connect")], tmp_path)
+    assert set(costs) == {"page read", "page written", "opening"}
+    read, written = (msgspec.to_builtins(costs[unit]) for unit in ("page read", "page written"))
     assert 0.5 < read["units"][0] < 6, "the leaf of each row, and at most every level of the tree above it"
     assert written["units"][0] == 0 < 0.5 < written["units"][1] < 12
     assert read["bytes"] == 4096
-    assert all(each["us"]["high"] > each["floor_us"] / 2 > 0 for each in (read, written)), "no cheaper than its cipher"
+    assert all(cost["us"]["high"] > cost["floor_us"] / 2 > 0 for cost in (read, written)), "no cheaper than its cipher"
     assert "per page read" in text
     assert "per opening" in text
 
@@ -42,9 +42,9 @@ def test_pages_of_sqlite_are_counted_in_the_measured_slices_without_a_profile(tm
 def test_split_in_columns_tells_what_a_value_costs(tmp_path: Path, require_server: RequireServer) -> None:
     require_server("mariadb", "11.8")
     cell = CellSpec("mariadb", "aes-cbc-128", version="11.8")
-    found, text = measured(matrix.split(cell), tmp_path)
-    assert set(found) == {"value sealed", "value opened", "value searched"}
-    opened, searched = (msgspec.to_builtins(found[unit]) for unit in ("value opened", "value searched"))
+    costs, text = measured(matrix.split(cell), tmp_path)
+    assert set(costs) == {"value sealed", "value opened", "value searched"}
+    opened, searched = (msgspec.to_builtins(costs[unit]) for unit in ("value opened", "value searched"))
     assert (searched["rows"], searched["end"]) == (2000, "server")
     assert searched["us"]["value"] > 10 * abs(opened["us"]["value"]), "with a random IV it opens the value of every row"
     assert "per search of 2,000 rows" in " ".join(text.split())

@@ -52,7 +52,7 @@ def run(
     place = tmp_path_factory.mktemp("versus")
     done = measured("run", request.param, *PAIRS[request.param][0], *SHORT, "-o", "r", "--json", "out.json", cwd=place)
     assert done.returncode == 0, done.stderr + done.stdout
-    (place / "said.txt").write_text(done.stdout)
+    (place / "printed.txt").write_text(done.stdout)
     return request.param, result_of(place)["cells"][0], place / "r"
 
 
@@ -62,13 +62,13 @@ def test_both_arms_are_proven_and_named(run: tuple[str, dict[str, Any], Path]) -
     assert cell["status"] == "ok", cell["reason"]
     assert cell["pair"]["kind"] == "versus"
     assert (cell["pair"]["reference"]["name"], cell["pair"]["compared"]["name"]) == (reference, compared)
-    assert {each["arm"] for each in cell["proofs"]} == {"reference", "compared"}
-    assert all(each["passed"] for each in cell["proofs"])
+    assert {proof["arm"] for proof in cell["proofs"]} == {"reference", "compared"}
+    assert all(proof["passed"] for proof in cell["proofs"])
     assert set(cell["arms"]) == {"reference", "compared"}
     if target.endswith(":tls"):
-        wires = [each["detail"] for each in cell["proofs"] if each["witness"] == "wire"]
+        wires = [proof["detail"] for proof in cell["proofs"] if proof["witness"] == "wire"]
         assert len(wires) == 2
-        assert all("the canary is absent" in each for each in wires), wires
+        assert all("the canary is absent" in detail for detail in wires), wires
 
 
 def test_each_arm_negotiates_what_it_was_told(run: tuple[str, dict[str, Any], Path]) -> None:
@@ -94,7 +94,7 @@ def test_the_record_says_what_kind_of_pair_it_is_and_reads_back(run: tuple[str, 
     again: Result = ResultDecoder().decode((record / "result.json").read_bytes())
     assert again.cells[0].pair is not None
     assert set(again.cells[0].arms) == {"plain", "encrypted"}
-    assert {each.arm for each in read_slices(record)} == {"plain", "encrypted"}
+    assert {slice_record.arm for slice_record in read_slices(record)} == {"plain", "encrypted"}
     assert again.cells[0].arms["plain"]["throughput"] == cell["arms"]["reference"]["throughput"]
     assert target
 
@@ -106,7 +106,7 @@ def test_no_format_calls_an_arm_plain(run: tuple[str, dict[str, Any], Path]) -> 
         assert done.returncode == 0, (form, done.stderr)
         text = (record.parent / f"out.{form}").read_text()
         words = text.split("<body", 1)[-1]
-        for said in (
+        for phrase in (
             "plain arm",
             "encrypted arm",
             "plain →",
@@ -114,4 +114,4 @@ def test_no_format_calls_an_arm_plain(run: tuple[str, dict[str, Any], Path]) -> 
             "off in the other",
             "encrypted ÷ plain",
         ):
-            assert said not in words, (form, words[max(0, words.index(said) - 200) : words.index(said) + 100])
+            assert phrase not in words, (form, words[max(0, words.index(phrase) - 200) : words.index(phrase) + 100])

@@ -20,13 +20,20 @@ QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--json", "
 @contextmanager
 def server(directory: Path, arms: str, pause: float = 0.0) -> Iterator[list[str]]:
     """The arguments that name the server's two ports."""
-    made = pki.Pki(directory / "secrets", certificate="ecdsa-p256")
-    argv = [sys.executable, waiting_servers.__file__, str(made.certificate), str(made.key), arms, str(pause)]
+    server_pki = pki.Pki(directory / "secrets", certificate="ecdsa-p256")
+    argv = [
+        sys.executable,
+        waiting_servers.__file__,
+        str(server_pki.certificate),
+        str(server_pki.key),
+        arms,
+        str(pause),
+    ]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             plain, encrypted = process.stdout.readline().split()
-            yield ["--url", plain, "--url", encrypted, "--ca", str(made.ca)]
+            yield ["--url", plain, "--url", encrypted, "--ca", str(server_pki.ca)]
         finally:
             process.kill()
 
@@ -46,12 +53,12 @@ def test_a_server_that_waits_is_found_out(tmp_path: Path, arms: str, pause: floa
     words = " ".join(done.stdout.split())
     assert first in words
     (cell,) = result_of(tmp_path)["cells"]
-    assert code in {each["code"] for each in cell["warnings"]}
+    assert code in {warning["code"] for warning in cell["warnings"]}
     if arms:
         assert "as with a delayed acknowledgement of TCP" in words
         assert "TCP_NODELAY" in words
         assert "servers become" not in words
-        assert "the difference between the arms is not what encryption costs" in words
+        assert "is not what encryption costs" in words
         gate = ciphercost(
             "compare", str(next((tmp_path / "runs").iterdir())), "--fail-over", "5%", "--strict", cwd=tmp_path
         )

@@ -162,6 +162,18 @@ class UserServer:
                 rows = agent.query("look", each)
         return rows
 
+    def pgbench(self, *options: str | Path) -> None:
+        """Run PostgreSQL's own pgbench on it as its owner. Fails the test if pgbench does."""
+        where = ["-h", "127.0.0.1", "-p", str(self.fields.port), "-U", str(self.fields.user), str(self.fields.database)]
+        done = subprocess.run(
+            [Path(self.installation.location) / "pgbench", *options, *where],
+            env={**os.environ, "PGPASSWORD": reveal(self.fields.password)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
     @contextmanager
     def _agent(self) -> Iterator[Agent]:
         """An agent. If the server refuses it or is silent, the error says what each of the server's threads is doing."""

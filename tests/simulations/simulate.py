@@ -114,8 +114,8 @@ def flicker(random: Random, rows: int, steps: int) -> Floats:
     """1/f noise of 2 %: equal power in every octave of time scales, so it has no time constant."""
     frequencies = np.fft.rfftfreq(steps)
     frequencies[0] = np.inf  # No level.
-    made = np.fft.irfft(np.fft.rfft(random.normal(size=(rows, steps)), axis=1) / np.sqrt(frequencies), steps, axis=1)
-    scaled: Floats = 0.02 * made / made.std(axis=1, keepdims=True)
+    noise = np.fft.irfft(np.fft.rfft(random.normal(size=(rows, steps)), axis=1) / np.sqrt(frequencies), steps, axis=1)
+    scaled: Floats = 0.02 * noise / noise.std(axis=1, keepdims=True)
     return scaled
 
 
@@ -210,7 +210,7 @@ def experiment(
     debt: float = 0.0,
     memory: float = 0.0,
     gradual: bool = False,
-    own: Noise | None = None,
+    arm_noise: Noise | None = None,
     coin: bool = True,
     lead_in: bool = True,
 ) -> Blocks:
@@ -218,8 +218,8 @@ def experiment(
 
     `debt` is the carry-over: how much slower (log) a slice is on average after an encrypted one. With `memory` = 0 only
     that slice is slower; otherwise the effect decays exponentially with this time constant in slices. `gradual`: it also
-    builds up that slowly, see `debts`. `own`: noise of the encrypted arm only. The tests switch off `coin` and `lead_in`
-    to show that the design fails without them.
+    builds up that slowly, see `debts`. `arm_noise`: noise of the encrypted arm only. The tests switch off `coin` and
+    `lead_in` to show that the design fails without them.
     """
     steps = BLOCK_STEPS if lead_in else BLOCK_STEPS - 1
     first = FIRST_STEPS if lead_in else FIRST_STEPS - 1
@@ -228,8 +228,8 @@ def experiment(
     rates = (series[..., first] + series[..., first + 1]) / 2
     outside = np.array([True, False, False, True])
     rates = rates + effect * np.where((signs > 0)[..., None], ~outside, outside)
-    if own is not None:
-        pairs = own(random, rows, 2 * blocks).reshape(rows, blocks, 2)
+    if arm_noise is not None:
+        pairs = arm_noise(random, rows, 2 * blocks).reshape(rows, blocks, 2)
         rates[..., 1:3] += np.where((signs > 0)[..., None], pairs, 0)
         rates[..., [0, 3]] += np.where((signs < 0)[..., None], pairs, 0)
     if debt:
@@ -283,7 +283,7 @@ def sessions(
     effect: float = 0.0,
     server_sd: float = SERVER_SD,
     skewed_sd: float = 0.0,
-    own: Noise | None = None,
+    arm_noise: Noise | None = None,
 ) -> Floats:
     """d of every block of `count` sessions with fresh server pairs, shape (rows, count, blocks).
 
@@ -291,8 +291,8 @@ def sessions(
     the encrypted one has a second effect that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
     faster than the mean, a few much slower.
     """
-    made = experiment(random, noise, rows * count, blocks, effect=effect, own=own)
-    values = made.values.reshape(rows, count, blocks)
+    simulated = experiment(random, noise, rows * count, blocks, effect=effect, arm_noise=arm_noise)
+    values = simulated.values.reshape(rows, count, blocks)
     persistent = random.normal(0, server_sd * np.sqrt(2), (rows, count, 1))
     if skewed_sd:
         scale = skewed_sd / np.sqrt((np.e - 1) * np.e)  # The sd of a log-normal with σ = 1.

@@ -40,18 +40,18 @@ def covered(
     hit, more, less = np.zeros((2, runs)), np.zeros(runs, int), np.zeros(runs, int)
     values = []
     for _ in range(sessions):
-        made = simulate.experiment(random, simulate.white, runs, blocks, effect=EFFECT)
-        encrypted = np.where((made.signs > 0)[..., None], ~OUTSIDE, OUTSIDE)
+        simulated = simulate.experiment(random, simulate.white, runs, blocks, effect=EFFECT)
+        encrypted = np.where((simulated.signs > 0)[..., None], ~OUTSIDE, OUTSIDE)
         disturbed = _states(random, runs, blocks, share, memory)
         if not both:
             disturbed &= encrypted
         disturbed |= _states(random, runs, blocks, base, memory)
-        rates = made.rates - disturbed * random.exponential(size, disturbed.shape)
-        values.append(made.signs * (rates[..., 1] + rates[..., 2] - rates[..., 0] - rates[..., 3]) / 2)
-        own, other = (disturbed & encrypted).sum(2), (disturbed & ~encrypted).sum(2)
-        hit += [other.sum(1), own.sum(1)]
-        more += (own > other).sum(1)
-        less += (own < other).sum(1)
+        rates = simulated.rates - disturbed * random.exponential(size, disturbed.shape)
+        values.append(simulated.signs * (rates[..., 1] + rates[..., 2] - rates[..., 0] - rates[..., 3]) / 2)
+        of_encrypted, other = (disturbed & encrypted).sum(2), (disturbed & ~encrypted).sum(2)
+        hit += [other.sum(1), of_encrypted.sum(1)]
+        more += (of_encrypted > other).sum(1)
+        less += (of_encrypted < other).sum(1)
     low, high = _bounds(values)
     p_values = np.array([coin(int(a), int(b)) for a, b in zip(more, less, strict=True)])
     uneven = (np.abs(hit[1] - hit[0]) / (2 * sessions * blocks) >= GAP) & (p_values < ALPHA)
@@ -73,6 +73,6 @@ def _bounds(sessions: list[Floats]) -> tuple[Floats, Floats]:
     """The 95 % interval of each run: over blocks with one session, over sessions with more."""
     if len(sessions) == 1:
         return by_row.block_bounds(sessions[0])
-    centres = np.stack([by_row.hodges_lehmann(each) for each in sessions], axis=1)
+    centres = np.stack([by_row.hodges_lehmann(session) for session in sessions], axis=1)
     half = student_t.quantile(0.975, len(sessions) - 1) * centres.std(axis=1, ddof=1) / math.sqrt(len(sessions))
     return centres.mean(axis=1) - half, centres.mean(axis=1) + half

@@ -34,16 +34,16 @@ def clustered(random: Random, mean: float, runs: int, blocks: int) -> Floats:
 def uneven(random: Random, mean: float, runs: int, blocks: int) -> Floats:
     """Events whose sizes are log-normal (σ = 1): a tenth of them has a third of the total. A small one counts 100."""
     count = random.poisson(mean, (runs, blocks))
-    sizes = [np.where(count > each, random.lognormal(0, 1, count.shape), 0.0) for each in range(int(count.max()))]
+    sizes = [np.where(count > number, random.lognormal(0, 1, count.shape), 0.0) for number in range(int(count.max()))]
     whole: Floats = 100 * np.sum([np.zeros(count.shape), *sizes], axis=0)
     return whole
 
 
 def dominated(random: Random, mean: float, runs: int, blocks: int) -> Floats:
     """Single events, and in each arm one block that has LARGE times as many as the others."""
-    made = single(random, mean, runs, blocks)
-    made[np.arange(runs), random.integers(0, blocks, runs)] += random.poisson(LARGE * mean, runs)
-    return made
+    counts = single(random, mean, runs, blocks)
+    counts[np.arange(runs), random.integers(0, blocks, runs)] += random.poisson(LARGE * mean, runs)
+    return counts
 
 
 KINDS: dict[str, Events] = {"single": single, "clustered": clustered, "uneven": uneven, "dominated": dominated}

@@ -39,9 +39,9 @@ def run(random: Random, sessions: int, blocks: int, failing: Failing) -> CellEst
     """The estimate of one run without an effect, of `blocks` blocks a session; white noise of 1 %, and each server's own effect of 0.3 %."""
     mode: Mode = "full" if sessions > 1 else "quick"
     estimator = CellEstimator()
-    made = simulate.experiment(random, simulate.white, sessions, blocks)
+    simulated = simulate.experiment(random, simulate.white, sessions, blocks)
     for session in range(sessions):
-        rates, signs = made.rates[session], made.signs[session]
+        rates, signs = simulated.rates[session], simulated.signs[session]
         turns = signs[:, None] * np.array([-0.5, 0.5, 0.5, -0.5])
         rates = rates + turns * (random.normal(0, simulate.SERVER_SD * math.sqrt(2)) if mode == "full" else 0.0)
         lost: Floats = np.zeros((blocks, 5))

@@ -41,8 +41,8 @@ def heavy(random: Random, rows: int, machines: int) -> Floats:
 
 def skewed(random: Random, rows: int, machines: int) -> Floats:
     """Log-normal, σ = ½, skewness 1.75: a few machines cost far more."""
-    made = random.lognormal(0.0, 0.5, (rows, machines))
-    values: Floats = BETWEEN * (made - math.exp(0.125)) / math.sqrt((math.exp(0.25) - 1) * math.exp(0.25))
+    drawn = random.lognormal(0.0, 0.5, (rows, machines))
+    values: Floats = BETWEEN * (drawn - math.exp(0.125)) / math.sqrt((math.exp(0.25) - 1) * math.exp(0.25))
     return values
 
 
@@ -73,15 +73,15 @@ def runs(
     server_sd: float = simulate.SERVER_SD,
 ) -> Floats:
     """Session values of each machine's run, shape (rows, machines, sessions). `effect`: true log ratio of the mean machine."""
-    made = []
+    chunks = []
     step = max(1, CHUNK // (machines * sessions))
     for start in range(0, rows, step):
         count = min(step, rows - start)
         values = simulate.sessions(random, noise, count * machines, sessions, blocks, server_sd=server_sd)
         centres = by_row.hodges_lehmann(values.reshape(-1, blocks)).reshape(count, machines, sessions)
         scale = np.exp(random.normal(0.0, SCALE, (count, machines, 1)))
-        made.append(effect + effects(random, count, machines)[..., None] + scale * centres)
-    return np.concatenate(made)
+        chunks.append(effect + effects(random, count, machines)[..., None] + scale * centres)
+    return np.concatenate(chunks)
 
 
 def estimates(sessions: Floats) -> tuple[Floats, Floats]:

@@ -47,16 +47,18 @@ def runs(
     random: Random, noise: Noise, count: int, sessions: int, blocks: int, disturbance: Disturbance | None = None
 ) -> Made:
     """`count` runs. With more than one session, each server also has an effect of its own (simulate.SERVER_SD)."""
-    made = simulate.experiment(random, noise, count * sessions, blocks, effect=EFFECT)
+    series = simulate.experiment(random, noise, count * sessions, blocks, effect=EFFECT)
     shape = (count, sessions, blocks)
-    found = Made(made.rates.reshape(*shape, 4), made.signs.reshape(shape), EFFECT)
+    simulated = Made(series.rates.reshape(*shape, 4), series.signs.reshape(shape), EFFECT)
     if sessions > 1:
-        own = random.normal(0.0, simulate.SERVER_SD, (2, count, sessions, 1, 1))
-        found = found._replace(rates=found.rates + np.where(found.encrypted, own[1], own[0]))
+        server_effects = random.normal(0.0, simulate.SERVER_SD, (2, count, sessions, 1, 1))
+        simulated = simulated._replace(
+            rates=simulated.rates + np.where(simulated.encrypted, server_effects[1], server_effects[0])
+        )
     if disturbance is None:
-        return found
-    added, cost = disturbance(random, found.encrypted)
-    return found._replace(rates=found.rates + added, truth=EFFECT + cost)
+        return simulated
+    added, cost = disturbance(random, simulated.encrypted)
+    return simulated._replace(rates=simulated.rates + added, truth=EFFECT + cost)
 
 
 # ── disturbances ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -146,18 +148,18 @@ class Bounds(NamedTuple):
         return float(np.mean(self.high - self.low))
 
 
-def typical(made: Made) -> Floats:
+def typical(simulated: Made) -> Floats:
     """Hodges–Lehmann values, shape (runs, sessions)."""
-    y = made.rates
-    values = made.signs * (y[..., 1] + y[..., 2] - y[..., 0] - y[..., 3]) / 2
+    y = simulated.rates
+    values = simulated.signs * (y[..., 1] + y[..., 2] - y[..., 0] - y[..., 3]) / 2
     return by_row.hodges_lehmann(values.reshape(-1, values.shape[-1])).reshape(values.shape[:2])
 
 
-def parts(made: Made) -> tuple[Floats, Floats]:
+def parts(simulated: Made) -> tuple[Floats, Floats]:
     """`Sessions.parts` of each run, all slices of equal length: log ratios (runs,) and parts (runs, sessions)."""
-    work = np.exp(made.rates)
-    encrypted = (work * made.encrypted).sum(axis=(2, 3))
-    plain = (work * ~made.encrypted).sum(axis=(2, 3))
+    work = np.exp(simulated.rates)
+    encrypted = (work * simulated.encrypted).sum(axis=(2, 3))
+    plain = (work * ~simulated.encrypted).sum(axis=(2, 3))
     log_ratio: Floats = np.log(encrypted.sum(axis=1) / plain.sum(axis=1))
     shares = encrypted / encrypted.mean(axis=1, keepdims=True) - plain / plain.mean(axis=1, keepdims=True)
     return log_ratio, shares + log_ratio[:, None]
@@ -170,20 +172,20 @@ def around(middle: Floats, values: Floats, nu: int | None = None) -> Bounds:
     return Bounds(middle, middle - half, middle + half)
 
 
-def candidates(made: Made) -> dict[str, Bounds]:
+def candidates(simulated: Made) -> dict[str, Bounds]:
     """The interval of the headline as it was (typical), of totals alone, of either as a test of their difference decides, and as it is."""
-    centres, (log_ratio, shares) = typical(made), parts(made)
+    centres, (log_ratio, shares) = typical(simulated), parts(simulated)
     robust, whole = around(centres.mean(axis=1), centres), around(log_ratio, shares)
     apart = shares - centres
     resolved = around(apart.mean(axis=1), apart)
     switch = (resolved.low > 0) | (resolved.high < 0)
     chosen = Bounds(*(np.where(switch, b, a) for a, b in zip(robust, whole, strict=True)))
     union = Bounds(robust.centre, np.minimum(robust.low, whole.low), np.maximum(robust.high, whole.high))
-    return {"typical": robust, "totals": whole, "tested": chosen, "both": union, "now": headline(made)}
+    return {"typical": robust, "totals": whole, "tested": chosen, "both": union, "now": headline(simulated)}
 
 
-def headline(made: Made) -> Bounds:
+def headline(simulated: Made) -> Bounds:
     """`headline.over_sessions` of each run."""
-    centre, (log_ratio, shares) = typical(made).mean(axis=1), parts(made)
+    centre, (log_ratio, shares) = typical(simulated).mean(axis=1), parts(simulated)
     whole = around(log_ratio, shares)
     return Bounds(centre, np.minimum(whole.low, centre), np.maximum(whole.high, centre))

@@ -113,34 +113,32 @@ def test_a_published_cost_that_is_compared_twice_is_counted_once() -> None:
     fscrypt = msgspec.structs.replace(DIRECTION, operation="fscrypt")
     gocryptfs = msgspec.structs.replace(DIRECTION, operation="gocryptfs")
     both = Judged([fscrypt, gocryptfs], printed_once=True)
-    assert agreement.counted(both) == (
-        "Replicated in direction only: the one published cost has the same direction as ours but another size, "
-        "compared with each of 2 costs measured here"
-    )
+    assert agreement.counted(both).startswith(f"{agreement.HEADS['direction']}: the one published cost ")
+    assert "each of 2 costs" in agreement.counted(both)
     opposite = msgspec.structs.replace(
         OPPOSITE, operation="gocryptfs", published=DIRECTION.published, low=0.8, high=0.9
     )
     assert agreement.verdict(Judged([fscrypt, opposite], printed_once=True)) == "not"
     missing = msgspec.structs.replace(UNKNOWN, operation="gocryptfs")
     assert agreement.verdict(Judged([fscrypt, missing], printed_once=True)) == "direction"
-    real = made("postgres-tde")
+    real = study_result("postgres-tde")
     assert "of 2 published" not in studies.get("postgres-tde").report(real).verdict
 
 
 def test_what_was_compared_is_stated_in_the_studys_own_words() -> None:
     """The driver alone compares a new driver with an old one: neither encrypts."""
-    study = made("jdbc-tls")
+    study = study_result("jdbc-tls")
     report = studies.get("jdbc-tls").report(study)
     assert "driver alone, cold, encrypted" not in report.compared
-    assert "the new driver without TLS ÷ the old driver" in report.compared
+    assert "without TLS ÷ the old driver" in report.compared
     assert report.sheets[0].title == "What the upgrade changed"
-    assert studies.get("mysql-tls").report(made("mysql-tls")).sheets[0].title == "What encryption changed: time"
+    assert studies.get("mysql-tls").report(study_result("mysql-tls")).sheets[0].title == "What encryption changed: time"
 
 
 @pytest.mark.parametrize("name", studies.names())
 def test_one_sentence_stands_between_the_verdict_and_its_table(name: str) -> None:
     """The criterion stands below the table."""
-    study = made(name)
+    study = study_result(name)
     report = studies.get(name).report(study)
     assert report.compared.startswith("Compared: ")
     assert "published on " in report.compared
@@ -153,10 +151,11 @@ def test_one_sentence_stands_between_the_verdict_and_its_table(name: str) -> Non
 @pytest.mark.parametrize("name", studies.names())
 def test_a_verdict_on_a_disturbed_machine_says_so(name: str) -> None:
     cells = [results.cell(disturbed=True), results.cell(variant="other")]
-    study = made(name)
+    study = study_result(name)
     result = msgspec.structs.replace(results.result(*cells), study=study)
     verdict = studies.get(name).report(study, result.cells).verdict
-    assert verdict.endswith("This verdict is unreliable: every slice of 1 of 2 cells was disturbed.")
+    assert verdict.endswith(agreement.unreliable(cells))
+    assert "every slice of 1 of 2 cells" in agreement.unreliable(cells)
     assert " ".join(verdict.split()) in " ".join(terminal.render(result).split())
     comment = md.render(result)
     assert comment.index("Every slice") < comment.index("This verdict is unreliable") < comment.index("|")
@@ -204,10 +203,10 @@ SIGNED = re.compile(r"[+-]\d[\d.,]* ?(?:%|to .*%)|\(\s*[+-]\d|\d%")
 
 @pytest.mark.parametrize("name", studies.names())
 def test_every_cost_of_a_study_is_in_the_notation_of_all_reports(name: str) -> None:
-    report = studies.get(name).report(made(name))
+    report = studies.get(name).report(study_result(name))
     texts = [report.verdict, report.compared, *report.findings]
     texts += [text for sheet in report.sheets for row in sheet.rows for text in (*row, sheet.title, sheet.note)]
-    assert [each for each in texts if SIGNED.search(each)] == []
+    assert [text for text in texts if SIGNED.search(text)] == []
 
 
 def test_where_two_quantities_differ_in_kind_only_their_direction_is_compared() -> None:
@@ -218,12 +217,12 @@ def test_where_two_quantities_differ_in_kind_only_their_direction_is_compared() 
 
 
 def test_what_was_not_measured_is_counted() -> None:
-    assert "of 2 published costs, 1 lies within our 95 % interval, 1 was not measured here" in agreement.counted(
-        Judged([WITHIN, UNKNOWN])
-    )
+    counted = agreement.counted(Judged([WITHIN, UNKNOWN]))
+    assert "of 2 published costs, 1 lies within" in counted
+    assert "1 was not measured" in counted
 
 
-def made(name: str) -> StudyResult:
+def study_result(name: str) -> StudyResult:
     """The result of the record that the study's own tests build."""
     module: Any = importlib.import_module(f"test_study_{studies.folder(name)}")
     if name == "jdbc-tls":
@@ -233,7 +232,7 @@ def made(name: str) -> StudyResult:
 
 @pytest.mark.parametrize("name", studies.names())
 def test_every_report_begins_with_the_verdict_and_has_the_studys_tables(name: str) -> None:
-    study = made(name)
+    study = study_result(name)
     report = studies.get(name).report(study)
     assert report.verdict.startswith((*agreement.HEADS.values(), *agreement.HEADS_OF_LIMITS.values()))
     result = msgspec.structs.replace(results.result(results.cell()), study=study)
@@ -255,7 +254,7 @@ def test_every_report_begins_with_the_verdict_and_has_the_studys_tables(name: st
                 assert " ".join(cell.split()) in " ".join(text.split()), cell
                 assert " ".join(cell.split()).replace("'", "") in plain.replace("'", ""), cell
     first = report.sheets[0]
-    assert [" ".join(each.split()) for each in first.head[1:]] == [
+    assert [" ".join(heading.split()) for heading in first.head[1:]] == [
         "as published",
         "the same here",
         "our method (95 %)",

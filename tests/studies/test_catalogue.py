@@ -19,7 +19,7 @@ def loaded_by(script: str) -> tuple[str, set[str]]:
     """What the script prints, and the studies whose code it loads."""
     ending = """
 import sys
-print(*sorted({each.split(".")[2] for each in sys.modules if each.startswith("ciphercost.studies.")}))
+print(*sorted({name.split(".")[2] for name in sys.modules if name.startswith("ciphercost.studies.")}))
 """
     done = subprocess.run([sys.executable, "-c", script + ending], capture_output=True, text=True, check=True)
     printed, _, modules = done.stdout.rstrip("\n").rpartition("\n")
@@ -27,7 +27,7 @@ print(*sorted({each.split(".")[2] for each in sys.modules if each.startswith("ci
 
 
 def test_every_study_has_its_file() -> None:
-    packages = [each.name for each in pkgutil.iter_modules(studies.__path__) if each.ispkg]
+    packages = [module.name for module in pkgutil.iter_modules(studies.__path__) if module.ispkg]
     assert sorted(map(catalogue.folder, catalogue.names())) == sorted(packages)
     assert [studies.get(name).name for name in catalogue.names()] == catalogue.names()
 
@@ -36,11 +36,11 @@ def test_every_study_has_its_file() -> None:
 def test_what_the_file_names_exists(name: str) -> None:
     entry, study = catalogue.entry(name), studies.get(name)
     assert set(entry.engines) <= set(engines.names())
-    for each in entry.engine.split(","):
-        assert each in entry.engines
-        study.check_engine(each)
-    for each in entry.workloads:
-        assert workloads.get(each).name == each
+    for engine in entry.engine.split(","):
+        assert engine in entry.engines
+        study.check_engine(engine)
+    for workload in entry.workloads:
+        assert workloads.get(workload).name == workload
     study.configured({})
 
 

@@ -14,6 +14,8 @@ import pytest
 from scipy import stats
 
 from ciphercost import studies
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan.resolve import resolve
 from ciphercost.studies import catalogue
 
 
@@ -35,10 +37,10 @@ def number(study: str, file: str, column: str, **where: str) -> float:
 @pytest.mark.parametrize("study", studies.names())
 def test_every_finding_is_read_and_every_one_that_is_read_exists(study: str) -> None:
     code = (catalogue.FOLDER / catalogue.folder(study) / "findings.py").read_text()
-    found = sections(study)
-    assert found
-    assert len(set(found)) == len(found)
-    assert [name for name in found if f'"{name}"' not in code and f"'{name}'" not in code] == []
+    headings = sections(study)
+    assert headings
+    assert len(set(headings)) == len(headings)
+    assert [name for name in headings if f'"{name}"' not in code and f"'{name}'" not in code] == []
     for name in re.findall(r"study\.finding\([\"'](.+?)[\"']\)", code):
         assert studies.get(study).finding(name)
     with pytest.raises(KeyError):
@@ -61,11 +63,11 @@ def column_costs() -> dict[tuple[str, str, str], float]:
 
 def mean_cost_of_mariadb() -> str:
     """Mean over the operations of the mean over the loads."""
-    own: dict[str, list[float]] = {}
+    by_operation: dict[str, list[float]] = {}
     for (server, operation, _), cost in column_costs().items():
         if server == "mariadb":
-            own.setdefault(operation, []).append(cost)
-    means = [fmean(each) for each in own.values()]
+            by_operation.setdefault(operation, []).append(cost)
+    means = [fmean(costs) for costs in by_operation.values()]
     return f"from its authors' spreadsheets {100 * (fmean(means) - 1):.2f} ± {100 * math.sqrt(variance(means)):.2f} %"
 
 
@@ -83,7 +85,7 @@ def hours_between_arms() -> str:
 
 def idle_cells() -> str:
     plain = [float(row["cpu_percent_mean"]) for row in table(CF, "cpu.csv") if row["arm"] == "plain"]
-    return f"In {sum(each < 90 for each in plain)} of {len(plain)} published cells of the plain arm"
+    return f"In {sum(percent < 90 for percent in plain)} of {len(plain)} published cells of the plain arm"
 
 
 def largest_change_of_memory() -> str:
@@ -97,6 +99,31 @@ def largest_change_of_memory() -> str:
         if arm == "encrypted"
     ]
     return f"to {max(changes):+,.0f} MB"
+
+
+def failures_of_the_cpu_order() -> str:
+    rows = {
+        tuple(row[key] for key in ("operation", "records", "arm", "server")): float(row["cpu_percent_mean"])
+        for row in table(CF, "cpu.csv")
+    }
+    cells = sorted({key[:3] for key in rows})
+    failing = [
+        cell for cell in cells if not rows[*cell, "mariadb"] > rows[*cell, "postgresql"] > rows[*cell, "firebird"]
+    ]
+    assert all(rows[*cell, "firebird"] > rows[*cell, "postgresql"] for cell in failing)
+    return f"In {len(failing)} of {len(cells)} comparisons"
+
+
+def memory_of_small_loads() -> str:
+    rows = {
+        (int(row["records"]), row["operation"], row["arm"]): float(row["memory_gb_mean"])
+        for row in table(CF, "memory.csv")
+        if row["server"] == "postgresql"
+    }
+    cells = sorted({key[:2] for key in rows})
+    higher = [cell for cell in cells if rows[*cell, "encrypted"] > rows[*cell, "plain"]]
+    assert {records for records, _ in higher} == {1000, 2000}
+    return f"higher with encryption, in {len(higher)} of {sum(records <= 2000 for records, _ in cells)} cells"
 
 
 def share_of_reading() -> str:
@@ -130,12 +157,12 @@ def resolution_of_pgee() -> str:
 def interval_of_pgee() -> str:
     with_tde, without = logs_of_pgee()
     interval = stats.ttest_ind(with_tde, without).confidence_interval(0.95)
-    least, most = (100 * -math.expm1(each) for each in (interval.high, interval.low))
+    least, most = (100 * -math.expm1(bound) for bound in (interval.high, interval.low))
     return f"95 % interval {least:.2f} to {most:.2f} %"
 
 
 def checksums_of_pgee() -> str:
-    off, on = (number(PGEE, "figures.csv", "tps", bits="128", checksums=each) for each in ("off", "on"))
+    off, on = (number(PGEE, "figures.csv", "tps", bits="128", checksums=checksums) for checksums in ("off", "on"))
     assert on > off
     return f"128 bits ({off:,.1f} → {on:,.1f} TPS)"
 
@@ -176,8 +203,16 @@ def inferred_cell() -> str:
 def maximum_of_select() -> str:
     text = max(float(row["percent"]) for row in table(MT, "text.csv") if row["operation"] == "select")
     values = max(("off", "on"), key=lambda arm: max(cpu("select", "system", arm)))
-    own = cpu("select", "system", values)
-    return f"a maximum of {text:.2f} at 30 s, Table II has {max(own):.2f} at {5 * (own.index(max(own)) + 1)} s"
+    system = cpu("select", "system", values)
+    return f"a maximum of {text:.2f} at 30 s, Table II has {max(system):.2f} at {5 * (system.index(max(system)) + 1)} s"
+
+
+def update_at_55_seconds() -> str:
+    off, on = (
+        number(MT, "cpu.csv", f"system_percent_tls_{arm}", operation="update", time_s="55") for arm in ("off", "on")
+    )
+    assert off < on
+    return f"at 55 s has {off:.2f} without TLS against {on:.2f} with it"
 
 
 def quoted_average() -> str:
@@ -187,7 +222,7 @@ def quoted_average() -> str:
 
 def idle_rows() -> str:
     idle = [row[f"idle_percent_tls_{arm}"] for row in table(MT, "cpu.csv") for arm in ("off", "on")]
-    return f"{sum(float(each or 0) >= 99 for each in idle)} rows show an idle machine"
+    return f"{sum(float(percent or 0) >= 99 for percent in idle)} rows show an idle machine"
 
 
 def user_of_update() -> str:
@@ -218,6 +253,11 @@ def of_plain(column: str) -> float:
 def after_the_fall() -> str:
     rates = [float(row["tps"]) for row in table(PT, "progress.csv") if row["figure"] == "2"]
     return f"{fmean(rates[8:]):.0f} TPS on average from then on"
+
+
+def fall_of_two_seconds() -> str:
+    rates = {int(row["time_s"]): float(row["tps"]) for row in table(PT, "progress.csv") if row["figure"] == "2"}
+    return f"{rates[7]:,.0f} to {rates[9]:,.0f} TPS in {9 - 7} s is called slow"
 
 
 def second_pair() -> str:
@@ -259,6 +299,21 @@ def counter(name: str, statistic: str, size: int, arm: str) -> float:
     return number(WT, "counters.csv", arm, counter=name, statistic=statistic, file_size_mb=str(size))
 
 
+def processor(size: int, arm: str) -> float:
+    return counter("processor_time_percent", "mean", size, arm)
+
+
+def not_larger_with_ssl() -> str:
+    smaller = [
+        (row["table"], row["file_size_mb"], f"{row['http']} → {row['https']}")
+        for row in table(WT, "counters.csv")
+        if row["table"] in ("II", "III", "IX") and float(row["https"]) <= float(row["http"])
+    ]
+    assert [entry[:2] for entry in smaller] == [("II", "13"), ("III", "13"), ("IX", "13"), ("IX", "24"), ("IX", "30")]
+    of_ix = ", ".join(entry[2] for entry in smaller[2:])
+    return f"13 MB in Table II ({smaller[0][2]}) and Table III ({smaller[1][2]}), and for 13, 24 and 30 MB in Table IX ({of_ix})"
+
+
 def window_of_http() -> float:
     rates = [counter("network_bytes_per_s", "mean", size, "http") for size in FILES_MB]
     return float(1 / np.polyfit([size * 1e6 for size in FILES_MB], rates, 1)[0])
@@ -285,7 +340,8 @@ def rows_with_more_memory() -> str:
 
 def errors_of_the_smallest_file() -> str:
     means, variances = (
-        [counter("processor_time_percent", each, 3, arm) for arm in ("http", "https")] for each in ("mean", "variance")
+        [counter("processor_time_percent", statistic, 3, arm) for arm in ("http", "https")]
+        for statistic in ("mean", "variance")
     )
     return f"{(means[1] - means[0]) / math.sqrt(sum(variances) / window_of_http()):+.1f} standard errors"
 
@@ -315,8 +371,22 @@ def limits_of_the_post() -> str:
     return f"at most {share:g} %, so at most {100 * (1 / (1 - share / 100) - 1):.1f} % apart"
 
 
+def test_commands_in_findings_name_what_exists() -> None:
+    for study in studies.names():
+        for command in re.findall(r"`ciphercost run (.+?)`", " ".join(studies.get(study).file("findings.md").split())):
+            words = command.split()
+            engine, _, mechanism = words[0].partition(":")
+            given = dict(zip(words[1::2], words[2::2], strict=True))
+            assert set(given) <= {"--workload", "--objective"}
+            cell = CellSpec(engine, mechanism, workload=given["--workload"], objective=given.get("--objective", ""))
+            assert resolve(cell).workload.name == given["--workload"]
+
+
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     (CF, "modes"): lambda: f"mariadb AES-128-ECB {float(table(CF, 'cost.csv')[0]['cost_percent_mean']):.1f} % more",
+    (CF, "cpus"): lambda: (
+        f"for {sum(row['aes_instructions'] == 'yes' for row in table(CF, 'machines.csv'))} of the {len(table(CF, 'machines.csv'))} models"
+    ),
     (CF, "no-interval"): lambda: f"± {float(table(CF, 'cost.csv')[0]['cost_percent_stddev']):.1f} %",
     (CF, "averages"): mean_cost_of_mariadb,
     (CF, "below-zero"): lambda: f"mariadb delete 1,000 {100 * (1 - min(column_costs().values())):.1f} % less",
@@ -324,6 +394,9 @@ COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     (CF, "slips"): mistyped_run,
     (CF, "waiting"): idle_cells,
     (CF, "memory"): largest_change_of_memory,
+    (CF, "cpu-order"): failures_of_the_cpu_order,
+    (CF, "less-memory"): memory_of_small_loads,
+    (CF, "elsewhere"): lambda: f"nor here: {', '.join(row['value'] for row in table(CF, 'elsewhere.csv'))}.",
     (CF, "reads-first"): share_of_reading,
     (PGEE, "answer"): resolution_of_pgee,
     (PGEE, "all-cells"): interval_of_pgee,
@@ -331,6 +404,8 @@ COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     (PGEE, "waiting"): waiting_of_pgee,
     (MT, "intervals"): cost_of_select,
     (MT, "one-pass"): rows_of_select,
+    (MT, "sar"): lambda: f"from the {(len(table(MT, 'cpu.csv')[0]) - 2) // 2} counters",
+    (MT, "consistently"): update_at_55_seconds,
     (MT, "averages"): without_its_average_row,
     (MT, "blank"): inferred_cell,
     (MT, "maxima"): maximum_of_select,
@@ -340,6 +415,9 @@ COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     (MT, "statements"): time_of_an_update,
     (PT, "loss"): lambda: f"{100 * (1 - of_tde('tps') / of_plain('tps')):.0f} % lost",
     (PT, "falling"): after_the_fall,
+    (PT, "screen"): lambda: f"{of_plain('initial_connection_ms'):.3f} ms to connect, {of_plain('tps'):.6f} TPS",
+    (PT, "promised"): lambda: f"{figure('enterprisedb-15.10', 'none', 'tps'):.1f} TPS",
+    (PT, "wording"): fall_of_two_seconds,
     (PT, "unequal-work"): lambda: f"ended after {of_plain('transactions') / of_plain('tps'):.2f} s",
     (PT, "same-latency"): smallest_size,
     (PT, "two-pairs"): second_pair,
@@ -360,6 +438,18 @@ COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     (WT, "dilution"): lambda: f"{while_busy('processor_time_percent', 1)} % of the time",
     (WT, "few-samples"): errors_of_the_smallest_file,
     (WT, "changes"): printed_change,
+    (WT, "larger"): not_larger_with_ssl,
+    (WT, "less-than"): lambda: (
+        f"has {number(WT, 'change.csv', 'percent_as_printed', counter='network_bytes_per_s', file_size_mb='30'):g} for 30 MB"
+    ),
+    (WT, "growth"): lambda: (
+        f"by {250 / 3:.1f} times, and Table I's processor time with TLS by {processor(250, 'https') / processor(3, 'https'):.1f} times"
+    ),
+    (WT, "rsa"): lambda: (
+        f"is {processor(3, 'https') - processor(3, 'http'):.3f} % of the window; that of the 250 MB row is "
+        f"{processor(250, 'https') - processor(250, 'http'):.3f} %"
+    ),
+    (WT, "elsewhere"): lambda: f"nor here: {', '.join(row['value'] for row in table(WT, 'elsewhere.csv'))}.",
     (WT, "memory"): rows_with_more_memory,
     (WT, "disk"): change_of_the_disk_queue,
     ("jdbc-tls", "suites"): captured,
@@ -379,6 +469,6 @@ def test_a_number_of_every_study_is_computed_again() -> None:
     )
 
 
-@pytest.mark.parametrize(("study", "name"), COMPUTED, ids=["-".join(each) for each in COMPUTED])
+@pytest.mark.parametrize(("study", "name"), COMPUTED, ids=["-".join(key) for key in COMPUTED])
 def test_its_number_is_that_of_the_published_table(study: str, name: str) -> None:
     assert COMPUTED[study, name]() in studies.get(study).finding(name)

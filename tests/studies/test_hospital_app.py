@@ -52,26 +52,26 @@ TRACE = """database
 def test_statements_are_as_many_as_the_application_sends(dialect: str) -> None:
     for name in OPERATIONS:
         sent = list(application.operation(dialect, None, name, RECORDS))
-        assert dict(Counter(each.split()[0].lower() for each in sent)) == application.counts(name, N)
+        assert dict(Counter(sql.split()[0].lower() for sql in sent)) == application.counts(name, N)
         for sql in sent:
             assert not re.search(r"(?<!:):[a-z]|\\set|only in a run|50701", sql), sql
 
 
 def test_an_update_reads_everything_before_it_changes_anything() -> None:
-    kinds = [each.split()[0] for each in application.operation("mysql", None, "update", RECORDS)]
+    kinds = [sql.split()[0] for sql in application.operation("mysql", None, "update", RECORDS)]
     assert kinds == ["SELECT"] * (1 + 4 * N) + ["UPDATE"] * N
     deleted = list(application.operation("mysql", None, "delete", RECORDS))[1 + 4 * N :]
-    tables = [re.findall(r"DELETE FROM (\w+)", each)[0] for each in deleted]
+    tables = [re.findall(r"DELETE FROM (\w+)", sql)[0] for sql in deleted]
     assert tables == ["notification", "state", "municipality", "patient", "occupancy"] * N
 
 
 def test_the_workload_names_twenty_one_secret_columns_in_every_dialect() -> None:
-    found = workloads.get(application.WORKLOAD)
+    workload = workloads.get(application.WORKLOAD)
     assert len(application.SECRETS) == 21
-    assert secret_columns.names(found) == application.SECRETS
-    for own in found.dialect.values():
-        if "load" in own:
-            assert re.findall(r"secret\(\d+, (\w+)\)", str(own["load"])) == list(application.SECRETS)
+    assert secret_columns.names(workload) == application.SECRETS
+    for overrides in workload.dialect.values():
+        if "load" in overrides:
+            assert re.findall(r"secret\(\d+, (\w+)\)", str(overrides["load"])) == list(application.SECRETS)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[
     assert isinstance(mechanism, Columns)
     codec = columns.secrets_of(mechanism, engine, mechanism.check({}), tmp_path).of("encrypted")
     program = resolve.resolve(cell).encrypted_program(codec)
-    found = []
+    encrypted = []
     for step in program.tables("encrypted").load:
         if step.sql.startswith("CREATE TABLE"):
             table = step.sql.split()[2]
-            found += [hospital_sql.APPLICATION[table][name] for name in re.findall(r"(\w+) varbinary", step.sql)]
-    assert sorted(found) == sorted(secret)
+            encrypted += [hospital_sql.APPLICATION[table][name] for name in re.findall(r"(\w+) varbinary", step.sql)]
+    assert sorted(encrypted) == sorted(secret)
     assert not any("varbinary" in step.sql for step in program.tables("plain").load)
 
 
@@ -143,8 +143,8 @@ class ServerWithArms(msgspec.Struct):
             rows = self.agent.query(arm, "SHOW SESSION STATUS LIKE 'Com\\_%'")
             return Counter({str(name).removeprefix("Com_"): int(count or 0) for name, count in rows})
         if self.engine.name == "postgresql":
-            texts = [each.read_text(errors="replace") for each in self.logs.iterdir() if each.is_file()]
-            return Counter(each.lower() for text in texts for each in re.findall(r"LOG:  statement: (\w+)", text))
+            texts = [path.read_text(errors="replace") for path in self.logs.iterdir() if path.is_file()]
+            return Counter(word.lower() for text in texts for word in re.findall(r"LOG:  statement: (\w+)", text))
         return self.traced(arm)
 
     def traced(self, arm: Arm) -> Counter[str]:
@@ -153,8 +153,8 @@ class ServerWithArms(msgspec.Struct):
         self.agent.query(arm, f"SELECT '{mark}' FROM RDB$DATABASE")
         wait_for("the trace", lambda: self.trace.exists() and mark in self.trace.read_text(errors="replace"))
         text = self.trace.read_text(errors="replace")
-        found = re.findall(r"EXECUTE_STATEMENT_FINISH.*?\n-{10,}\n(\w+)([^\n]*)", text, re.DOTALL)
-        return Counter(word.lower() for word, rest in found if MARK not in rest)
+        executed = re.findall(r"EXECUTE_STATEMENT_FINISH.*?\n-{10,}\n(\w+)([^\n]*)", text, re.DOTALL)
+        return Counter(word.lower() for word, rest in executed if MARK not in rest)
 
 
 @pytest.fixture(scope="module", params=list(servers.PAIRS))
@@ -163,7 +163,7 @@ def both_arms(
 ) -> Iterator[ServerWithArms]:
     name = str(request.param)
     pair = servers.PAIRS[name]
-    installation, engine, mechanism = require_server(name, ""), engines.get(name), mechanisms.get(pair.own)
+    installation, engine, mechanism = require_server(name, ""), engines.get(name), mechanisms.get(pair.published)
     assert isinstance(mechanism, Columns)
     factors, run_id = mechanism.check(pair.factors), run_directory.new_id()
     logs = tmp_path_factory.mktemp("logs")
@@ -171,9 +171,9 @@ def both_arms(
     with supervisor.Supervisor(run_id) as run_supervisor, Agent(log=agents / "agent.log") as agent:
         scratch = supervisor.scratch(run_id, run_supervisor)
         directory, keys = scratch / "data", scratch / "keys"
-        for each in (directory, keys):
-            each.mkdir(mode=0o700)
-            run_ownership.hand_over(each)
+        for path in (directory, keys):
+            path.mkdir(mode=0o700)
+            run_ownership.hand_over(path)
         engine.initialise(installation, directory, run_supervisor)
         trace, config = directory / "trace.log", directory / "trace.conf"
         config.write_text(TRACE.format(path=trace))
@@ -189,8 +189,8 @@ def both_arms(
             for arm in ARMS:
                 schema = columns.schema_name(arm)
                 OwnSchema.of(engine).make_schema(agent, fields, schema, run_id)
-                own = mechanism.connection(engine, arm, factors, keys)
-                agent.connect(arm, fields | own | OwnSchema.of(engine).in_own_schema(schema))
+                changes = mechanism.connection(engine, arm, factors, keys)
+                agent.connect(arm, fields | changes | OwnSchema.of(engine).in_own_schema(schema))
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
                 for sql in statements.tables(application.WORKLOAD, engine.dialect, codecs[arm]):
@@ -218,15 +218,15 @@ def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come
         assert left == ["0"] * 5
     assert seen["plain"][0] == seen["encrypted"][0]
     assert len(seen["plain"]) == 1 + 4 * N
-    for number, each in enumerate(RECORDS):
+    for number, record in enumerate(RECORDS):
         _, town, counts, person = seen["encrypted"][1 + 4 * number :][:4]
-        assert town == [[each.municipality, str(each.number)]]
-        assert person == [[each.user_name, each.origin]]
+        assert town == [[record.municipality, str(record.number)]]
+        assert person == [[record.user_name, record.origin]]
         values = [
-            each.cnes,
-            *(str(getattr(each, name)) for name in (*hospital_records.OCCUPANCY, *hospital_records.OUTCOMES)),
+            record.cnes,
+            *(str(getattr(record, name)) for name in (*hospital_records.OCCUPANCY, *hospital_records.OUTCOMES)),
         ]
-        assert counts == [[str(each.number), *values]]
+        assert counts == [[str(record.number), *values]]
 
 
 def which_are_encrypted(both_arms: ServerWithArms, arm: Arm) -> None:
@@ -238,12 +238,15 @@ def which_are_encrypted(both_arms: ServerWithArms, arm: Arm) -> None:
             rows = both_arms.agent.query(
                 arm, f"SELECT {shown(both_arms, codec, column, field)} FROM {table} ORDER BY id"
             )
-            clear = [str(getattr(each, field)) for each in RECORDS]
-            found = [str(row[0] or "") for row in rows]
-            if found != clear:
+            clear = [str(getattr(record, field)) for record in RECORDS]
+            stored_values = [str(row[0] or "") for row in rows]
+            if stored_values != clear:
                 encrypted.append(field)
                 texts = [value for value in clear if len(value) > 2]
-                assert not any(value.encode().hex() in each.lower() for value, each in zip(texts, found, strict=False))
+                assert not any(
+                    value.encode().hex() in stored_value.lower()
+                    for value, stored_value in zip(texts, stored_values, strict=False)
+                )
     assert Counter(encrypted) == (Counter(application.SECRETS) if arm == "encrypted" else Counter())
 
 

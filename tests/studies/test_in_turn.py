@@ -11,13 +11,13 @@ from ciphercost.studies import figures, in_turn
 
 
 def record() -> StudyRecord:
-    made = StudyRecord(1, "x", "x", "tls")
-    made.runs = [
+    record = StudyRecord(1, "x", "x", "tls")
+    record.runs = [
         StudyRun("get", "plain", 0.0, {}, {in_turn.RATE: [100.0, 120.0]}, server="a"),
         StudyRun("get", "encrypted", 0.0, {}, {in_turn.RATE: [50.0]}, server="a"),
         StudyRun("get", "plain", 0.0, {}, {in_turn.RATE: [10.0, 11.0]}, server="b"),
     ]
-    return made
+    return record
 
 
 def test_a_rate_is_the_mean_of_its_runs_on_its_server() -> None:
@@ -59,7 +59,7 @@ def test_a_run_has_a_length_in_reason(seconds: float) -> None:
 def test_a_ratio_of_times_is_the_inverse_of_that_of_rates() -> None:
     from ciphercost.model.result import Estimate
 
-    found = figures.inverse(Estimate(0.5, 0.4, 0.8, n=3))
-    assert found is not None
-    assert (found.ratio, found.low, found.high, found.n) == (2.0, 1.25, 2.5, 3)
+    estimate = figures.inverse(Estimate(0.5, 0.4, 0.8, n=3))
+    assert estimate is not None
+    assert (estimate.ratio, estimate.low, estimate.high, estimate.n) == (2.0, 1.25, 2.5, 3)
     assert figures.inverse(None) is None

@@ -41,8 +41,8 @@ def java_here(require: Require) -> None:
 
 @pytest.fixture(scope="module")
 def run_supervisor() -> Iterator[supervisor.Supervisor]:
-    with supervisor.Supervisor(run_directory.new_id()) as made:
-        yield made
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        yield run_supervisor
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,11 @@ def mariadb(
 ) -> Iterator[tuple[ServerCopies, Server]]:
     del java_here
     with (
-        server_copies(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made,
+        server_copies(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as home,
         # Offers every suite of TLS 1.2 that a cell may request.
-        made.started({"version": SERVER_VERSION}, version="1.2") as server,
+        home.started({"version": SERVER_VERSION}, version="1.2") as server,
     ):
-        yield made, server
+        yield home, server
 
 
 def on_the_wire(
@@ -94,10 +94,10 @@ def on_the_wire(
 def test_the_published_sizes_add_up() -> None:
     """An IV of 16 bytes, the packet, a MAC of 32 and padding to whole AES blocks."""
     assert (INSERT.record, OK.record) == (96, 64)
-    for each in (INSERT, OK):
-        iv, mac, padding = each.parts
-        assert iv + each.mysql + mac + padding == each.record
-        assert each.record % 16 == 0
+    for packet in (INSERT, OK):
+        iv, mac, padding = packet.parts
+        assert iv + packet.mysql + mac + padding == packet.record
+        assert packet.record % 16 == 0
         assert 1 <= padding <= 16
     statement = "insert into words (word)  values('123')"
     assert len(statement) + 1 + wire.HEADER == INSERT.mysql  # COM_QUERY is one byte
@@ -132,7 +132,9 @@ def test_records_have_the_published_sizes(
     assert sizes == Sizes([INSERT.record], [OK.record])
 
 
-@pytest.mark.parametrize("setup", [setups.before(UPDATE), setups.after_in_clear(UPDATE)], ids=lambda each: each.driver)
+@pytest.mark.parametrize(
+    "setup", [setups.before(UPDATE), setups.after_in_clear(UPDATE)], ids=lambda setup: setup.driver
+)
 def test_packets_have_the_published_sizes(
     mariadb: tuple[ServerCopies, Server], run_supervisor: supervisor.Supervisor, setup: Setup
 ) -> None:

@@ -66,9 +66,9 @@ def transcribed(check: Check) -> list[dict[str, str]]:
 
 
 def keyed(rows: list[dict[str, str]], check: Check) -> dict[tuple[str, ...], dict[str, str]]:
-    found = {tuple(row[name] for name in check.keys): row for row in rows}
-    assert len(found) == len(rows), "duplicate row"
-    return found
+    by_key = {tuple(row[name] for name in check.keys): row for row in rows}
+    assert len(by_key) == len(rows), "duplicate row"
+    return by_key
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.study}-{check.file}")
@@ -144,8 +144,8 @@ def test_the_order_of_the_runs_is_that_of_the_logs() -> None:
     with (TRANSCRIPTIONS / "logs" / "column_functions_times.csv").open(newline="") as file:
         logged = list(csv.DictReader(file))
     for row in studies.get("column-functions").rows("order.csv"):
-        own = [run["log"] for run in logged if all(run[name] == row[name] for name in ("server", "records", "arm"))]
-        ends = ["20" + min(own), "20" + max(own)]
+        logs = [run["log"] for run in logged if all(run[name] == row[name] for name in ("server", "records", "arm"))]
+        ends = ["20" + min(logs), "20" + max(logs)]
         assert [row[name].translate({ord(c): None for c in "-:T"}) for name in ("first_run", "last_run")] == ends
 
 
@@ -155,10 +155,10 @@ def test_the_order_of_the_runs_is_that_of_the_logs() -> None:
 def test_packaged_tables_are_read_alike_under_every_locale() -> None:
     """No table is decoded with the locale's encoding, which need not be UTF-8."""
     code = "from ciphercost import studies; print(sum(1 for _ in studies.get('column-functions').rows('time.csv')))"
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning:ciphercost.studies", "-c", code],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (found.returncode, found.stdout) == (0, "96\n"), found.stderr
+    assert (done.returncode, done.stdout) == (0, "96\n"), done.stderr

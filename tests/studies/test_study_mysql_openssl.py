@@ -13,7 +13,7 @@ from ciphercost.model.slices import Proof
 from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
 from ciphercost.report.formats import _study
 from ciphercost.runs import replicate
-from ciphercost.studies import figures, in_turn, pairs
+from ciphercost.studies import agreement, figures, in_turn, pairs
 from ciphercost.studies.mysql_openssl import MysqlOpenssl, compare, published
 from conftest import RequireServer
 
@@ -24,10 +24,10 @@ RATES = {"3.0": 1000.0, "3.5": 1020.0, "3.6": 900.0}
 
 def record(engine: str = "mariadb", **changes: object) -> StudyRecord:
     """The procedure here: 2 % more queries a second with 3.5 than with 3.0, 10 % fewer with 3.6."""
-    made = STUDY.begin(engine)
-    made.version, made.complete = "11.8.9", True
-    made.witnesses = pairs.witnesses_of(made, STUDY.procedure_cells(engine))
-    made.proofs = [
+    record = STUDY.begin(engine)
+    record.version, record.complete = "11.8.9", True
+    record.witnesses = pairs.witnesses_of(record, STUDY.procedure_cells(engine))
+    record.proofs = [
         Proof(arm, witness, True, "", session)  # type: ignore[arg-type]
         for session in range(1, 4)
         for arm in ("plain", "encrypted")
@@ -36,14 +36,14 @@ def record(engine: str = "mariadb", **changes: object) -> StudyRecord:
     for version, rate in RATES.items():
         for name in STUDY.operations:
             series = {in_turn.RATE: [rate], in_turn.OPERATIONS: [rate]}
-            made.runs.append(
+            record.runs.append(
                 StudyRun(
                     name, "encrypted", 0.0, {"clients": 16.0}, series, mechanism="tls", server=compare.variant(version)
                 )
             )
     for name, value in changes.items():
-        setattr(made, name, value)
-    return made
+        setattr(record, name, value)
+    return record
 
 
 def cell(operation: str, variant: str, against: tuple[float, float, float] | None) -> Cell:
@@ -95,22 +95,22 @@ def test_a_conclusion_without_a_figure_is_a_limit_too() -> None:
 
 def test_each_version_is_held_against_3_0() -> None:
     judged = STUDY.judged(compared())
-    found = {each.operation: (judged.of(each), each.bound) for each in judged.figures}
-    assert found == {
+    agreements = {figure.operation: (judged.of(figure), figure.bound) for figure in judged.figures}
+    assert agreements == {
         "point-select, 3.5 ÷ 3.0": ("holds", "either"),
         "point-select, 3.6 ÷ 3.0": ("open", "either"),
         "reconnect, 3.5 ÷ 3.0": ("fails", "either"),
         "reconnect, 3.6 ÷ 3.0": ("holds", "either"),
         "reconnect, 3.5 X25519MLKEM768 ÷ 3.0": ("", ""),
     }
-    here = {each.operation: each.here for each in figures.between(compared().figures)}
+    here = {figure.operation: figure.here for figure in figures.between(compared().figures)}
     assert here["reconnect, 3.5 ÷ 3.0"] == pytest.approx(1.02)
     assert here["reconnect, 3.5 X25519MLKEM768 ÷ 3.0"] is None
 
 
 def test_the_report_has_every_version_and_prints_limits_as_limits() -> None:
     text = _study.render(compared())
-    assert text.startswith("Published limits hold in part: of 4 published costs, 2 hold as limits")
+    assert text.startswith(f"{agreement.HEADS_OF_LIMITS['partly']}: of 4 published costs, 2 hold as limits")
     assert "at most 3.1 % apart" in text
     assert "Every version: queries a second" in text
     assert "OpenSSL 3.5 X25519MLKEM768" in text
@@ -119,29 +119,30 @@ def test_the_report_has_every_version_and_prints_limits_as_limits() -> None:
 
 def test_what_was_not_seen_is_named() -> None:
     text = " ".join(compared().findings)
-    assert "we saw design and conclusion but no figure" in text
-    assert "wolfSSL and OpenSSL 1.1.1 are not measured here" in text
+    assert "MySQL (Kravtchuk, 2026; " in text
+    assert "but no figure" in text
+    assert "wolfSSL and OpenSSL 1.1.1 are not measured" in text
 
 
 def test_all_versions_use_one_key_exchange_that_the_server_has() -> None:
     for engine, group in (("mariadb", "x25519"), ("mysql", "p256")):
         cells = STUDY.spec(engine, 10.0, 1).cells
-        assert {each.factors["group"] for each in cells if "MLKEM" not in each.variant} == {group}
-        assert {each.factors["library"] for each in cells} == {"openssl-3.0", "openssl-3.5", "openssl-3.6"}
+        assert {cell.factors["group"] for cell in cells if "MLKEM" not in cell.variant} == {group}
+        assert {cell.factors["library"] for cell in cells} == {"openssl-3.0", "openssl-3.5", "openssl-3.6"}
         for operation in STUDY.operations:
-            own = [each for each in cells if each.group == operation]
-            assert own[0].variant == "OpenSSL 3.0", "the reference"
-            assert {each.per_request for each in own} == {operation == compare.RECONNECT}
-    assert not [each for each in STUDY.spec("mysql", 10.0, 1).cells if "MLKEM" in each.variant]
+            of_operation = [cell for cell in cells if cell.group == operation]
+            assert of_operation[0].variant == "OpenSSL 3.0", "the reference"
+            assert {cell.per_request for cell in of_operation} == {operation == compare.RECONNECT}
+    assert not [cell for cell in STUDY.spec("mysql", 10.0, 1).cells if "MLKEM" in cell.variant]
 
 
 def test_the_loaded_library_must_be_proven() -> None:
     assert "process" in record().witnesses["tls"]
-    silent = [each for each in record().proofs if each.witness != "process" or each.session != 2]
+    silent = [proof for proof in record().proofs if proof.witness != "process" or proof.session != 2]
     result = compared(proofs=silent)
     assert not result.complete
     assert "no report from: process witness" in result.procedure
-    here = {each.operation: each.here for each in figures.between(result.figures)}
+    here = {figure.operation: figure.here for figure in figures.between(result.figures)}
     assert here["reconnect, 3.5 ÷ 3.0"] is None
     assert here["reconnect, 3.6 ÷ 3.0"] == pytest.approx(0.9)
 
@@ -154,5 +155,5 @@ def test_a_small_replication_on_a_real_server(tmp_path: Path, require_server: Re
     result, _ = replicate.run_in(small, spec, tmp_path / "run")
     assert result.study is not None
     assert result.study.complete, result.study.procedure
-    here = {each.operation: each.here for each in figures.between(result.study.figures)}
+    here = {figure.operation: figure.here for figure in figures.between(result.study.figures)}
     assert all(here[f"{name}, {version} ÷ 3.0"] for name in STUDY.operations for version in ("3.5", "3.6"))

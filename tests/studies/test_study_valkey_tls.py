@@ -26,18 +26,18 @@ WITNESSES = ("client", "wire")
 
 def record(engine: str = "valkey", **changes: object) -> StudyRecord:
     """The procedure here: 1000 operations/s without TLS, 800 with it."""
-    made = STUDY.begin(engine)
-    made.version, made.complete = "8.1.1", True
-    made.encryption = {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"}
-    made.witnesses = pairs.witnesses_of(made, STUDY.procedure_cells(engine))
-    made.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
+    record = STUDY.begin(engine)
+    record.version, record.complete = "8.1.1", True
+    record.encryption = {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"}
+    record.witnesses = pairs.witnesses_of(record, STUDY.procedure_cells(engine))
+    record.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
     for arm, rate in (("plain", 1000.0), ("encrypted", 800.0)):
         for name in STUDY.operations:
             series = {in_turn.RATE: [rate, rate * 1.1], in_turn.OPERATIONS: [1000.0, 1100.0]}
-            made.runs.append(StudyRun(name, arm, 0.0, {"clients": 1.0}, series, mechanism="tls"))
+            record.runs.append(StudyRun(name, arm, 0.0, {"clients": 1.0}, series, mechanism="tls"))
     for name, value in changes.items():
-        setattr(made, name, value)
-    return made
+        setattr(record, name, value)
+    return record
 
 
 def cell(name: str, clients: int = 1, ratio: float = 0.78) -> Cell:
@@ -66,9 +66,8 @@ def test_figures_that_were_not_seen_are_left_out() -> None:
     assert (lines["sets"].plain, lines["sets"].encrypted) == (6137.11, 4735.50)
     assert {name for name, line in lines.items() if line.encrypted is None} == lines.keys() - {"sets"}
     text = " ".join(compared().findings)
-    assert "36 %" in text
-    assert "did not find its source and leave it out" in text
-    assert not [each for each in compared().figures if each.published and each.published < 0.7]
+    assert re.search(r"36 % .*did not find its source", text)
+    assert not [figure for figure in compared().figures if figure.published and figure.published < 0.7]
 
 
 def test_the_published_cost_is_that_of_the_sets() -> None:
@@ -90,10 +89,10 @@ def test_a_rate_of_one_waiting_client_is_told_as_a_time() -> None:
 
 
 def test_threads_without_an_arm_in_clear_are_named_as_such() -> None:
-    found = {each["thread"]: each["title"] for each in STUDY.rows("elsewhere.csv")}
-    assert list(found) == ["valkey-io/valkey#1271", "redis/redis#13874"]
+    threads = {row["thread"]: row["title"] for row in STUDY.rows("elsewhere.csv")}
+    assert list(threads) == ["valkey-io/valkey#1271", "redis/redis#13874"]
     text = STUDY.finding("without-a-plain-arm")
-    assert all(f'{thread} ("{title}")' in text for thread, title in found.items())
+    assert all(f'{thread} ("{title}")' in text for thread, title in threads.items())
     assert "no arm without TLS" in text
 
 
@@ -115,14 +114,14 @@ def test_the_scatter_of_runs_of_one_arm_is_printed() -> None:
 def test_a_server_that_says_nothing_of_its_sessions_needs_no_server_witness() -> None:
     assert record().witnesses == {"tls": ["wire", "client"]}
     assert compared().complete
-    silent = compared(proofs=[each for each in record().proofs if each.witness == "wire"])
+    silent = compared(proofs=[proof for proof in record().proofs if proof.witness == "wire"])
     assert not silent.complete
     assert "not proven: no report from: client witness" in silent.procedure
-    assert all(each.here is None for each in silent.figures)
+    assert all(figure.here is None for figure in silent.figures)
 
 
 def test_a_run_that_was_cut_off_says_so() -> None:
-    assert compared(runs=[], complete=False).procedure == "the run was cut off before the published procedure began"
+    assert compared(runs=[], complete=False).procedure.startswith("the run was cut off before")
     assert compared(complete=False).procedure.endswith("; it was cut off")
     assert compared(reason="no valkey").procedure == "no valkey"
 
@@ -143,16 +142,16 @@ def test_bad_options_are_refused(given: dict[str, float], words: str) -> None:
 
 
 def test_the_procedure_checks_no_certificate_as_published_and_our_method_does() -> None:
-    (own,) = STUDY.procedure_cells("redis")
-    assert (own.workload, own.factors) == (f"valkey-tls/{ALL}", {"verify": "require"})
+    (procedure_cell,) = STUDY.procedure_cells("redis")
+    assert (procedure_cell.workload, procedure_cell.factors) == (f"valkey-tls/{ALL}", {"verify": "require"})
     cells = STUDY.spec("redis", 10.0, 1).cells
-    assert [(each.workload.partition("/")[2], each.clients) for each in cells] == [
+    assert [(cell.workload.partition("/")[2], cell.clients) for cell in cells] == [
         ("set-get", 1),
         ("set", 1),
         ("get", 1),
         ("set-get", MANY),
     ]
-    assert not any(each.factors for each in cells)
+    assert not any(cell.factors for cell in cells)
 
 
 def test_a_small_replication_on_a_real_server(tmp_path: Path, require_server: RequireServer) -> None:
@@ -165,6 +164,6 @@ def test_a_small_replication_on_a_real_server(tmp_path: Path, require_server: Re
     assert result.study.complete, result.study.procedure
     (judged,) = small.judged(result.study).figures
     assert judged.here
-    here = [each for each in result.study.figures if each.arm in ARMS and each.here]
-    assert {each.operation for each in here} == set(STUDY.operations)
+    here = [figure for figure in result.study.figures if figure.arm in ARMS and figure.here]
+    assert {figure.operation for figure in here} == set(STUDY.operations)
     assert "TLSv1.3" in result.study.procedure

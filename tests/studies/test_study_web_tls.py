@@ -44,21 +44,21 @@ WINDOW, INTERVAL = 10.0, 0.5
 
 def levels(busy: float, speed: float, cpu: float) -> list[counters.Level]:
     """A window of 10 s, read every 0.5 s: from 0.5 s on `busy` seconds at `speed` bytes a second and `cpu` of one CPU."""
-    found = []
+    readings = []
     for number in range(round(WINDOW / INTERVAL) + 1):
         at = number * INTERVAL
         done = min(max(0.0, at - INTERVAL), busy)
         server = round(done * cpu * 1e9)
-        found.append(counters.Level(round(at * 1e9), server, server, 10**9 - number, round(done * speed), number))
-    return found
+        readings.append(counters.Level(round(at * 1e9), server, server, 10**9 - number, round(done * speed), number))
+    return readings
 
 
 def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
-    own = levels(busy, size * 1e6 / busy, cpu)
-    series = counters.series(own)
-    edges = (own[1], own[1 + round(busy / INTERVAL)])
+    readings = levels(busy, size * 1e6 / busy, cpu)
+    series = counters.series(readings)
+    edges = (readings[1], readings[1 + round(busy / INTERVAL)])
     series |= {f"{procedure.BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
-    series["busy_s"] = [each.at_ns / 1e9 for each in edges]
+    series["busy_s"] = [edge.at_ns / 1e9 for edge in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
     series["client_cpu_s"] = [busy * 0.3]
     series[procedure.DISK_BUSY] = [0.9 if arm == "encrypted" else 0.1]
@@ -68,19 +68,19 @@ def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
 
 def kept(**changes: object) -> StudyRecord:
     """The procedure here: 3 MB in 0.5 s of 10, 250 MB in 2 s; TLS takes twice the CPU and the same time."""
-    made = STUDY.begin("nginx")
-    made.version, made.complete, made.encryption = (
+    record = STUDY.begin("nginx")
+    record.version, record.complete, record.encryption = (
         "1.26",
         True,
         {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"},
     )
-    made.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
-    made.settings |= {"window_s": WINDOW, "interval_s": INTERVAL, "speed_up": 9.4, "link_bits": 940e6, "cpus": 2}
+    record.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
+    record.settings |= {"window_s": WINDOW, "interval_s": INTERVAL, "speed_up": 9.4, "link_bits": 940e6, "cpus": 2}
     for arm, cpu in (("plain", 0.1), ("encrypted", 0.2)):
-        made.runs += [run(3, arm, 0.5, cpu), run(250, arm, 2.0, cpu)]
+        record.runs += [run(3, arm, 0.5, cpu), run(250, arm, 2.0, cpu)]
     for name, value in changes.items():
-        setattr(made, name, value)
-    return made
+        setattr(record, name, value)
+    return record
 
 
 HOST = {
@@ -121,7 +121,9 @@ def compared(**changes: object) -> StudyResult:
 
 
 def figure(result: StudyResult, operation: str, name: str, arm: str) -> Any:
-    return next(each for each in result.figures if (each.operation, each.figure, each.arm) == (operation, name, arm))
+    return next(
+        figure for figure in result.figures if (figure.operation, figure.figure, figure.arm) == (operation, name, arm)
+    )
 
 
 # ── published ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +134,7 @@ def test_the_published_tables_are_complete() -> None:
     assert set(PRINTED) == {
         (counter, statistic) for counter in published.COUNTERS for statistic in ("mean", "variance", "cv")
     }
-    assert [each.number for each in PRINTED.values()] == [
+    assert [table.number for table in PRINTED.values()] == [
         "I",
         "II",
         "III",
@@ -147,8 +149,8 @@ def test_the_published_tables_are_complete() -> None:
         "XII",
     ]
     assert all(
-        tuple(each.rows) == published.SIZES and all(set(row) == set(ARMS) for row in each.rows.values())
-        for each in PRINTED.values()
+        tuple(table.rows) == published.SIZES and all(set(row) == set(ARMS) for row in table.rows.values())
+        for table in PRINTED.values()
     )
     assert PRINTED[PROCESSOR, MEAN].rows[73] == {"plain": 0.418, "encrypted": 1.047}
     assert PRINTED[DISK, CV].rows[250] == {"plain": 2.93, "encrypted": 2.89}
@@ -171,21 +173,26 @@ def test_published_coefficients_of_variation_are_those_of_the_published_variance
 
 
 def test_the_32_printed_changes_stand_beside_what_the_means_give() -> None:
-    found = changes.read(STUDY)
-    assert Counter(each.table for each in found) == dict.fromkeys(("I", "IV", "VII", "X"), 8)
-    assert all({each.size for each in found if each.table == table} == set(published.SIZES) for table in ("I", "X"))
+    printed = changes.read(STUDY)
+    assert Counter(change.table for change in printed) == dict.fromkeys(("I", "IV", "VII", "X"), 8)
+    assert all(
+        {change.size for change in printed if change.table == table} == set(published.SIZES) for table in ("I", "X")
+    )
     text = STUDY.finding("changes")
     for words in (
-        "30 MB is printed as 10.86, a decrease, and 0.004 → 0.005 is 25.0 % more",
-        "167 MB is printed as -13.06, an increase, and 0.028 → 0.024 is 14.3 % less",
-        "73 MB, printed as -28.03, is an increase, as its means say (27.3 % more)",
-        'Table IV ("% decreases"): in all 8 rows the means change the other way',
+        "30 MB is printed as 10.86, a decrease",
+        "0.004 → 0.005 is 25.0 % more",
+        "167 MB is printed as -13.06, an increase",
+        "0.028 → 0.024 is 14.3 % less",
+        "73 MB, printed as -28.03, is an increase",
+        "(27.3 % more)",
+        'Table IV ("% decreases"): in all 8 rows',
         "73 MB: 150 printed, 150.48 from 0.418 → 1.047",
     ):
         assert words in text, words
     assert "Table VII" not in text
     table = _study.render(compared())
-    lines = [" ".join(each.split()) for each in table.splitlines()]
+    lines = [" ".join(line.split()) for line in table.splitlines()]
     assert "30MB +45.54 / +45.66 -0.092 / +0.093 -0.306 / -0.306 -10.86 / +25.00" in lines
 
 
@@ -193,8 +200,8 @@ def test_what_is_inferred_of_the_published_procedure_is_called_inferred() -> Non
     """Neither the window nor the sampling interval was published."""
     result = compared()
     # Window and interval.
-    assert [float(each) for each in re.findall(r"\(([\d.]+) s, which is inferred", result.procedure)] == [94, 1]
-    with pytest.raises(UsageError, match="the study's was 94 s, as inferred from its bytes a second"):
+    assert [float(seconds) for seconds in re.findall(r"\(([\d.]+) s, which is inferred", result.procedure)] == [94, 1]
+    with pytest.raises(UsageError, match=r"--duration 0\.1s: .*94 s, as inferred"):
         STUDY.configured({"duration": 0.1})
     for name in ("docs/studies.md", "METHODOLOGY.md"):
         assert "inferred" in (Path(__file__).parents[2] / name).read_text()
@@ -211,10 +218,10 @@ def test_the_busy_share_is_that_of_a_window_made_up() -> None:
 
 def test_statistics_are_numpys() -> None:
     values = np.random.default_rng(3).gamma(2.0, 5.0, 94)
-    found = measured.figures(values.tolist())
-    assert found[MEAN] == pytest.approx(values.mean())
-    assert found[VARIANCE] == pytest.approx(values.var(ddof=1))
-    assert found[CV] == pytest.approx(values.std(ddof=1) / values.mean())
+    statistics = measured.figures(values.tolist())
+    assert statistics[MEAN] == pytest.approx(values.mean())
+    assert statistics[VARIANCE] == pytest.approx(values.var(ddof=1))
+    assert statistics[CV] == pytest.approx(values.std(ddof=1) / values.mean())
     assert measured.figures([]) == {}
     assert measured.figures([2.0]) == {MEAN: 2.0}
     assert measured.figures([0.0, 0.0]) == {MEAN: 0.0, VARIANCE: 0.0}
@@ -233,14 +240,28 @@ def test_over_the_window_bytes_a_second_are_the_file_and_while_busy_its_speed() 
     assert published.share_of(float(np.std(values) / np.mean(values))) == pytest.approx(0.2)
 
 
+def test_bytes_over_the_window_are_the_file_however_long_the_samples_are() -> None:
+    """An equal weight for a sample of a tenth of the length would count its bytes ten times."""
+    fetch = run(250, "plain", 2.0, 0.1)
+    fetch.series["seconds"][1] /= 10
+    fetch.series[NETWORK][1] *= 10
+    assert measured.carried(fetch, NETWORK) == pytest.approx(250e6)
+    assert measured.whole(fetch, NETWORK)[MEAN] * measured.window(fetch) > 1.5 * 250e6
+    record = kept()
+    for one in record.runs:
+        one.series["seconds"][1] /= 10
+        one.series[NETWORK][1] *= 10
+    assert "window ÷ file is 1.000 to 1.000" in " ".join(STUDY.compare(record, []).findings)
+
+
 def test_of_a_fetch_shorter_than_two_samples_there_is_a_mean_and_no_scatter() -> None:
     assert set(measured.busy(run(3, "plain", 0.5, 0.1), NETWORK)) == {MEAN}
 
 
 def test_a_counter_that_went_backwards_is_none() -> None:
     first, second = counters.Level(0, 50, 0, 7, 0, 5), counters.Level(10**9, 0, 0, 8, 9, 4)
-    found = counters.between(first, second)
-    assert (found[PROCESSOR], found[DISK], found[MEMORY], found[NETWORK]) == (0, 0, 7.5, 9)
+    values = counters.between(first, second)
+    assert (values[PROCESSOR], values[DISK], values[MEMORY], values[NETWORK]) == (0, 0, 7.5, 9)
 
 
 def test_a_whole_disk_is_no_partition_and_no_loop_device() -> None:
@@ -270,11 +291,11 @@ def test_a_threads_own_times_and_odd_names_are_parsed() -> None:
         or threads.read([os.getpid()])[worker.native_id or 0].seconds < before[worker.native_id or 0].seconds + 0.02
     ):
         pass
-    found = {each.thread: each for each in threads.between(before, threads.read([os.getpid()]))}
+    by_thread = {thread.thread: thread for thread in threads.between(before, threads.read([os.getpid()]))}
     over.set()
     worker.join()
-    assert found[worker.native_id or 0].seconds >= 0.02
-    assert all(each.pid == os.getpid() for each in found.values())
+    assert by_thread[worker.native_id or 0].seconds >= 0.02
+    assert all(thread.pid == os.getpid() for thread in by_thread.values())
 
 
 # ── compared ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,7 +303,7 @@ def test_a_threads_own_times_and_odd_names_are_parsed() -> None:
 
 def test_every_published_figure_has_its_repetition_beside_it() -> None:
     result = compared()
-    levels_ = [each for each in result.figures if each.arm != "cost" and each.published is not None]
+    levels_ = [figure for figure in result.figures if figure.arm != "cost" and figure.published is not None]
     assert len(levels_) == 96 * 2
     cost = figure(result, "250MB", "processor time, mean", "cost")
     assert cost.published == pytest.approx(2.81 / 1.328)
@@ -294,17 +315,17 @@ def test_every_published_figure_has_its_repetition_beside_it() -> None:
     assert (server.here, server.ours, server.low, server.high, server.n) == (pytest.approx(2.0), 3.0, 2.9, 3.1, 5)
     assert figure(result, "3MB", "server's processor time, mean", "plain").ours == pytest.approx(100 * 1e-3 / 2 * 100)
     assert figure(result, "30MB", measured.WITHOUT_SENDFILE, "cost").ours == 0.8
-    many = [each for each in result.figures if each.workload == measured.MANY and each.arm == "cost"]
+    many = [figure for figure in result.figures if figure.workload == measured.MANY and figure.arm == "cost"]
     assert len(many) == 2 * 2 * 3
-    assert all(each.low and each.high for each in many)
+    assert all(figure.low and figure.high for figure in many)
 
 
 def test_the_tables_are_eighty_wide_and_twelve() -> None:
     text = _study.render(compared())
-    assert [each for each in text.splitlines() if len(each) > 80] == []
+    assert [line for line in text.splitlines() if len(line) > 80] == []
     numbers = re.findall(r"^([IVX]+)\. ", text, re.MULTILINE)
     assert numbers == ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
-    lines = [" ".join(each.split()) for each in text.splitlines()]
+    lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "250MB 1.328 → 2.81 1 → 2 5 → 10 90 → 90" in lines
     assert "3MB 0.0388 → 0.0387 0.3 → 0.3 6 → 6 1,000 → 1,000" in lines
     assert "100KB 64 100 → 90 10.0 % fewer (8.0–12.0 %) 3.00 times (2.90–3.10)" in lines
@@ -312,20 +333,20 @@ def test_the_tables_are_eighty_wide_and_twelve() -> None:
 
 def test_what_limited_each_cell_is_named() -> None:
     busy = {"regime": "capacity", "cores": {"server": "0", "agent": "1"}}
-    made = [
+    cells = [
         msgspec.structs.replace(
-            each,
+            cell,
             arms={
-                name: arm | {"client_cpu_us_per_op": 9500.0 if each.clients > 1 else 4000.0}
-                for name, arm in each.arms.items()
+                name: arm | {"client_cpu_us_per_op": 9500.0 if cell.clients > 1 else 4000.0}
+                for name, arm in cell.arms.items()
             },
             **busy,
         )
-        for each in CELLS
+        for cell in CELLS
     ]
-    text = _study.render(compared(), made)
-    assert [each for each in text.splitlines() if len(each) > 80] == []
-    lines = [" ".join(each.split()) for each in text.splitlines()]
+    text = _study.render(compared(), cells)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "250MB 1 -: server 10, client 40 -: server 12, client 16" in lines
     assert "100KB 64 client 95 client 86" in lines
     assert "What limited" not in _study.render(compared())
@@ -342,19 +363,22 @@ def test_findings_are_counted_from_both() -> None:
     text = " ".join(compared().findings)
     for words in (
         "are the file's size ÷ 94.1 s",
-        "window ÷ file is 1.000 to 1.000 in the 4 fetches, including headers",
+        "window ÷ file is 1.000 to 1.000 in the 4",
         "250 MB 31 % (29 s)",
-        "8.56 → 9.28 MB/s, 8.4 % more; the table says 0.2 % less",
-        "Here 250 MB take 20 → 20 % of the window; bytes/s: no change over the window, no change while busy",
+        "8.56 → 9.28 MB/s, 8.4 % more",
+        "the table says 0.2 % less",
+        "Here 250 MB take 20 → 20 %",
+        "bytes/s: no change over the window, no change",
         "1.33 → 2.81 % are 4.28 → 9.82 %",
-        "250 MB over HTTP: limited by the link of 940 Mb/s (100 % used)",
-        (
-            "3 MB over HTTP: no resource was saturated (the server's core 10 % busy, the client's core 30 % busy, "
-            "the link of 940 Mb/s 5 % used, the disk 10 % busy)"
-        ),
+        "250 MB over HTTP: limited by the link",
+        "940 Mb/s (100 % used)",
+        "3 MB over HTTP: no resource",
+        "server's core 10 % busy",
+        "client's core 30 % busy",
+        "940 Mb/s 5 % used, the disk 10 % busy",
         "3 MB over HTTPS: limited by the disk (90 % busy)",
-        "250 MB 1 → 2 % over the window, 5 → 10 % while busy",
-        "7 of the 8 differences would be less than two standard errors",
+        "250 MB 1 → 2 % over the window, 5 → 10 %",
+        "7 of the 8 differences would be less",
         "higher with TLS in 8 of 8 rows",
         "at 14 % less to 27 % more",
         "nginx 77 0.200 s (user 0.02, kernel 0.01)",
@@ -373,23 +397,23 @@ def test_no_finding_of_what_was_not_run() -> None:
 
 
 def test_without_proof_nothing_of_the_procedure_is_printed() -> None:
-    found = compared(proofs=[Proof(arm, "client", arm == "plain", "in clear", 1) for arm in ARMS])
-    assert not found.complete
-    assert "not proven" in found.procedure
-    assert all(each.here is None for each in found.figures)
+    result = compared(proofs=[Proof(arm, "client", arm == "plain", "in clear", 1) for arm in ARMS])
+    assert not result.complete
+    assert "not proven" in result.procedure
+    assert all(figure.here is None for figure in result.figures)
 
 
 def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
-    found = compared(runs=kept().runs[:2], complete=False)
-    assert "it was cut off" in found.procedure
-    assert _study.render(found)
+    result = compared(runs=kept().runs[:2], complete=False)
+    assert "it was cut off" in result.procedure
+    assert _study.render(result)
     assert _study.render(STUDY.compare(STUDY.begin("apache"), []))
 
 
 def test_without_a_link_it_runs_on_loopback_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ciphercost.studies.web_tls.can_shape", lambda: False)
-    (own,) = STUDY.procedure_cells("nginx")
-    assert not own.bandwidth
+    (cell,) = STUDY.procedure_cells("nginx")
+    assert not cell.bandwidth
     begun = STUDY.begin("nginx")
     assert begun.settings["link_bits"] == 0
     assert "over loopback" in compare.as_run(begun)
@@ -400,13 +424,13 @@ def test_without_a_link_it_runs_on_loopback_and_says_so(monkeypatch: pytest.Monk
 
 def test_time_is_scaled_whole() -> None:
     for duration, speed_up in ((94.0, 1.0), (18.8, 5.0)):
-        made = STUDY.configured({"duration": duration})
-        settings = made.begin("nginx").settings
+        study = STUDY.configured({"duration": duration})
+        settings = study.begin("nginx").settings
         assert settings["window_s"] * settings["speed_up"] == pytest.approx(published.WINDOW)
         assert settings["interval_s"] * speed_up == pytest.approx(published.INTERVAL)
-        assert made.procedure_seconds(1.0) >= 16 * duration
-    (own,) = STUDY.configured({"duration": 18.8}).procedure_cells("nginx")
-    assert own.bandwidth in ("500000kbit", "")
+        assert study.procedure_seconds(1.0) >= 16 * duration
+    (cell,) = STUDY.configured({"duration": 18.8}).procedure_cells("nginx")
+    assert cell.bandwidth in ("500000kbit", "")
     for bad in (0.1, 1e6):
         with pytest.raises(UsageError, match="--duration"):
             STUDY.configured({"duration": bad})
@@ -417,13 +441,13 @@ def test_time_is_scaled_whole() -> None:
 @pytest.mark.parametrize("engine", ["nginx", "apache"])
 def test_our_cells_are_every_file_some_controls_and_many_clients(engine: str) -> None:
     cells = STUDY.spec(engine, 10.0, 1).cells
-    assert {each.engine for each in cells} == {engine}
-    one = [each for each in cells if each.group == measured.ONE_CLIENT]
-    assert [int(each.factors["size"]) for each in one if each.mechanism == "tls"] == [
+    assert {cell.engine for cell in cells} == {engine}
+    one = [cell for cell in cells if cell.group == measured.ONE_CLIENT]
+    assert [int(cell.factors["size"]) for cell in one if cell.mechanism == "tls"] == [
         n * 10**6 for n in published.SIZES
     ]
-    assert sorted(int(each.factors["size"]) for each in one if each.mechanism == "no-sendfile") == [3e6, 30e6, 250e6]
-    many = [(each.factors["size"], each.clients) for each in cells if each.group == measured.MANY]
+    assert sorted(int(cell.factors["size"]) for cell in one if cell.mechanism == "no-sendfile") == [3e6, 30e6, 250e6]
+    many = [(cell.factors["size"], cell.clients) for cell in cells if cell.group == measured.MANY]
     assert many == [(size, clients) for size in ("100000", "3000000") for clients in (1, 16, 64)]
     with pytest.raises(UsageError, match="does not run on"):
         STUDY.spec("postgresql", 10.0, 1)
@@ -432,7 +456,7 @@ def test_our_cells_are_every_file_some_controls_and_many_clients(engine: str) ->
 def test_each_file_is_a_workload_and_all_are_one() -> None:
     for name in STUDY.operations:
         program = workloads.prepare(workloads.get(f"web-tls/{name}"), "http", {})
-        assert [each for each, _, _ in program.transactions] == [name]
+        assert [transaction for transaction, _, _ in program.transactions] == [name]
         assert program.read_only
     program = workloads.prepare(workloads.get("web-tls/files"), "http", {"megabyte": "1000"})
     assert program.documents == {f"/{size}MB": size * 1000 for size in published.SIZES}
@@ -459,34 +483,34 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     small = WebTls(2.0, megabyte=40_000, sizes=(3, 250), clients=(2,))
     spec = msgspec.structs.replace(small.spec("nginx", 1.5, 5), mode="quick", sessions=1, slice_seconds=0.05)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")
-    found = run_directory.read_study(directory)
-    assert found is not None
-    assert not found.reason
-    assert found.complete
+    record = run_directory.read_study(directory)
+    assert record is not None
+    assert not record.reason
+    assert record.complete
     # One whole arm before the other, each file once.
-    assert [(each.arm, each.operation) for each in found.runs] == [
+    assert [(run.arm, run.operation) for run in record.runs] == [
         (arm, name) for arm in ARMS for name in ("3MB", "250MB")
     ]
-    assert {(each.arm, each.witness) for each in found.proofs if each.passed} == {
+    assert {(proof.arm, proof.witness) for proof in record.proofs if proof.passed} == {
         (arm, witness) for arm in ARMS for witness in WITNESSES
     }
-    for each in found.runs:
-        assert set(counters.READ) <= set(each.series)
-        assert len(each.series["at_s"]) >= 10
-        assert all(value >= 0 for name in counters.READ for value in each.series[name])
-        crossed = sum(value * s for value, s in zip(each.series[NETWORK], each.series["seconds"], strict=True))
-        assert crossed >= each.load["bytes"], "the file arrived within the window"
-        assert measured.busy_seconds(each) > 0
-        assert measured.threads(each), "at least one server thread was active"
-    if found.settings["link_bits"]:
+    for run in record.runs:
+        assert set(counters.READ) <= set(run.series)
+        assert len(run.series["at_s"]) >= 10
+        assert all(value >= 0 for name in counters.READ for value in run.series[name])
+        crossed = sum(value * s for value, s in zip(run.series[NETWORK], run.series["seconds"], strict=True))
+        assert crossed >= run.load["bytes"], "the file arrived within the window"
+        assert measured.busy_seconds(run) > 0
+        assert measured.threads(run), "at least one server thread was active"
+    if record.settings["link_bits"]:
         # Only this test uses the link: nothing but the file, its headers and its acknowledgements.
-        largest = next(each for each in found.runs if each.operation == "250MB")
+        largest = next(run for run in record.runs if run.operation == "250MB")
         crossed = sum(value * s for value, s in zip(largest.series[NETWORK], largest.series["seconds"], strict=True))
         assert crossed < 1.3 * largest.load["bytes"]
-    ended = [each for each in result.cells if each.status != "no-steady-state"]  # possible on a disturbed machine
+    ended = [cell for cell in result.cells if cell.status != "no-steady-state"]  # possible on a disturbed machine
     assert ended
-    assert all(each.status == "ok" for each in ended), [each.reason for each in ended]
-    assert {each.mechanism for each in result.cells} == {"tls", "no-sendfile"}
+    assert all(cell.status == "ok" for cell in ended), [cell.reason for cell in ended]
+    assert {cell.mechanism for cell in result.cells} == {"tls", "no-sendfile"}
     assert result.study is not None
     assert result.study.complete
     assert figure(result.study, "250MB", "network bytes, mean", "encrypted").here
@@ -496,6 +520,19 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert run_directory.encode(conclude.result_of(directory)) == encoded
     result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
-    assert [each for each in text.splitlines() if len(each) > 80] == []
+    assert [line for line in text.splitlines() if len(line) > 80] == []
     assert "VIII. network bytes a second: variance" in text
     assert "Many clients" in text
+
+
+def test_the_heads_of_neighbouring_columns_do_not_run_together() -> None:
+    """In a line of a head at least two spaces part two columns, or they read as one."""
+    twelve = [sheet for sheet in STUDY.report(STUDY.compare(kept(), [])).sheets if re.match(r"[IVX]+\. ", sheet.title)]
+    assert len(twelve) == 12
+    for sheet in twelve:
+        heads = [head.split("\n") for head in sheet.head]
+        deep = max(map(len, heads))
+        padded = [[""] * (deep - len(head)) + head for head in heads]
+        text = [re.split(r"\s{2,}", line.strip()) for line in _study.lines(sheet)]
+        for number in range(deep):
+            assert [head[number] for head in padded if head[number]] in text

@@ -2,7 +2,7 @@
 
 use crate::envelope::{self, Vault};
 use crate::failure::{Failure, Fault, Result};
-use crate::program::{Operation, Script};
+use crate::program::{Operation, Room, Script};
 use crate::transport::traffic::Segments;
 use crate::xxh3::xxh3_64;
 use std::os::fd::RawFd;
@@ -28,6 +28,11 @@ pub struct Outcome {
     pub checksum: u64,
     /// Number of sealed values in its rows that were opened.
     pub opened: u64,
+    /// How often the operation was begun again.
+    pub retries: u64,
+    /// Whether only those opened rows count whose value is `wanted`.
+    keeps: bool,
+    wanted: Vec<u8>,
     /// Why it failed, if it did. The connection stays usable.
     pub error: Option<Fault>,
 }
@@ -38,8 +43,21 @@ impl Outcome {
         self.rows = 0;
         self.checksum = 0;
         self.opened = 0;
+        self.retries = 0;
         if self.error.is_some() {
             self.error = None;
+        }
+    }
+
+    /// Clears it for an operation.
+    #[inline]
+    pub fn begin(&mut self, operation: &Operation) {
+        self.clear();
+        self.keeps = operation.keep.is_some();
+        if let Some(variable) = operation.keep {
+            self.wanted.clear();
+            let wanted = operation.parameter(variable);
+            self.wanted.extend_from_slice(wanted.text(&mut Room::default()).unwrap_or_default());
         }
     }
 
@@ -57,11 +75,26 @@ impl Outcome {
             match rewrite(vault, row) {
                 Ok(()) => {
                     self.opened += vault.opened;
-                    self.row(xxh3_64(row));
+                    if !self.keeps || (vault.opened > 0 && row[vault.last.clone()] == self.wanted) {
+                        self.row(xxh3_64(row));
+                    }
                 }
                 Err(failure) => self.fail(&failure),
             }
         });
+    }
+
+    /// Whether the failed operation, which is rolled back, is begun again: fewer than `tries` were made, and the server could not
+    /// serialize it. It is then cleared, and counts as a retry.
+    #[cold]
+    pub fn begins_again(&mut self, tries: u64) -> bool {
+        let retries = self.retries + 1;
+        if retries >= tries || !self.error.as_ref().is_some_and(Fault::may_be_retried) {
+            return false;
+        }
+        self.clear();
+        self.retries = retries;
+        true
     }
 
     /// Marks the operation as failed; the first failure is kept.
@@ -98,9 +131,9 @@ pub trait Connection: Send {
     /// Prepares every statement, unless this very script is already prepared.
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()>;
     /// Begins an operation.
-    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step>;
+    fn begin(&mut self, script: &Script, operation: &mut Operation) -> Result<Step>;
     /// Takes received bytes and continues the operation.
-    fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step>;
+    fn proceed(&mut self, script: &Script, operation: &mut Operation) -> Result<Step>;
     /// Result of the last operation.
     fn outcome(&self) -> &Outcome;
     /// Runs statements separated by `;` and returns the last result.
@@ -129,7 +162,7 @@ pub trait Connection: Send {
     }
     /// Handles bytes that arrived while no operation was pending: read them, or stop watching the socket. Otherwise the
     /// poll loop would report it again at once.
-    fn unexpected_input(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+    fn unexpected_input(&mut self, script: &Script, operation: &mut Operation) -> Result<()> {
         self.proceed(script, operation).map(drop)
     }
     /// Called before each slice: whether its operations think (open loop) or skip thinking (closed loop).

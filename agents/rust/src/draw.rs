@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one addition and three multiplications per number; any seed is a good one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
     /// The generator of one operation, independent of all other operations and of the connection that runs it.
     pub fn of_operation(seed: u64, number: u64) -> Random {
         let mut outer = Random(seed);
@@ -80,6 +84,15 @@ pub enum Kind {
     Sealed {
         of: usize,
     },
+    /// Whatever a step or a row sets it to.
+    Computed,
+    /// The number of the connection.
+    Client,
+    /// The entry of another variable's value in a blind index: so many bytes of its HMAC.
+    Blind {
+        of: usize,
+        bytes: usize,
+    },
 }
 
 /// A drawn value. Text lies in the operation's own buffer, so drawing doesn't allocate.
@@ -89,6 +102,9 @@ pub enum Value {
     /// The current value of a `Kind::Each`.
     Turn,
     Integer(i64),
+    Null,
+    Boolean(bool),
+    Real(f64),
     Text {
         start: usize,
         end: usize,
@@ -124,8 +140,8 @@ impl Kind {
                 Value::Text { start, end: texts.len() }
             }
             Kind::Each { .. } => Value::Turn,
-            // Draws nothing: the operation seals it after drawing all others.
-            Kind::Sealed { .. } => Value::Unset,
+            // Draw nothing: the operation makes the first two after drawing all others, sets the next in its steps, and knows the last.
+            Kind::Sealed { .. } | Kind::Blind { .. } | Kind::Computed | Kind::Client => Value::Unset,
         }
     }
 }

@@ -1,14 +1,17 @@
-//! Seals and opens values with AES-256-GCM, as an application would store them. One set of contexts per load thread.
+//! Seals and opens values with AES-256-GCM, as an application would store them, and computes their entries in a blind index with
+//! HMAC-SHA-256. One set of contexts per load thread.
 //!
 //! mark (2 bytes) · nonce (12, random) · ciphertext · tag (16). No UTF-8 text begins with the mark's first byte.
 
 use crate::failure::{Failure, Result};
+use crate::floor::mac::Mac;
 use openssl::cipher::Cipher;
 use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl::rand::rand_bytes;
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 
 /// The second byte is the envelope's version.
 pub const MARK: [u8; 2] = [0xc1, 0x01];
@@ -23,9 +26,15 @@ const NONCES: usize = 256;
 const ROW_BYTES: usize = 1 << 20;
 const KEY_BYTES: usize = 32;
 
-/// A key of a program's.
+/// Bytes of an HMAC-SHA-256.
+pub const MAC_BYTES: usize = 32;
+
+/// The keys of a program's: of its cipher and, if it has one, of its blind index.
 #[derive(Clone, PartialEq)]
-pub struct Key([u8; KEY_BYTES]);
+pub struct Key {
+    cipher: [u8; KEY_BYTES],
+    blind: Option<[u8; KEY_BYTES]>,
+}
 
 /// Hides the secret.
 impl fmt::Debug for Key {
@@ -35,16 +44,27 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    pub fn read(cipher: &str, digits: &str) -> Result<Key> {
+    pub fn read(cipher: &str, digits: &str, blind: Option<&str>) -> Result<Key> {
         if cipher != "aes256-gcm" {
             return Err(Failure::bad_message(format!("name: {cipher:?} is not aes256-gcm")));
         }
-        let mut bytes = Vec::with_capacity(KEY_BYTES);
-        if !from_hex(digits.as_bytes(), &mut bytes) {
-            return Err(Failure::bad_message("key: must be 64 hexadecimal digits"));
-        }
-        bytes.try_into().map(Key).map_err(|_| Failure::bad_message("key: must be 64 hexadecimal digits"))
+        let blind = blind.map(|digits| bytes_of(digits, "blind")).transpose()?;
+        Ok(Key { cipher: bytes_of(digits, "key")?, blind })
     }
+
+    pub fn has_blind(&self) -> bool {
+        self.blind.is_some()
+    }
+}
+
+/// A key from its digits; `field`: where they were.
+fn bytes_of(digits: &str, field: &str) -> Result<[u8; KEY_BYTES]> {
+    let refused = || Failure::bad_message(format!("{field}: must be 64 hexadecimal digits"));
+    let mut bytes = Vec::with_capacity(KEY_BYTES);
+    if !from_hex(digits.as_bytes(), &mut bytes) {
+        return Err(refused());
+    }
+    bytes.try_into().map_err(|_| refused())
 }
 
 /// Appends the bytes of hexadecimal digits. `false`: they are not hexadecimal.
@@ -79,18 +99,42 @@ pub struct Vault {
     nonces: Box<[u8; NONCE_BYTES * NONCES]>,
     next_nonce: usize,
     digits: Vec<u8>,
+    mac: Option<Mac>,
+    tag: Vec<u8>,
     /// Values opened since this was last set to 0.
     pub opened: u64,
+    /// Where the value that was opened last is in its row.
+    pub last: Range<usize>,
 }
 
 impl Vault {
-    pub fn new(key: &Key) -> std::result::Result<Vault, ErrorStack> {
+    pub fn new(key: &Key) -> Result<Vault> {
+        let mac = key.blind.as_ref().map(|key| Mac::new("hmac-sha256", key)).transpose()?;
+        Vault::with_mac(key, mac).map_err(|error| Failure::internal(format!("the cipher failed: {error}")))
+    }
+
+    fn with_mac(key: &Key, mac: Option<Mac>) -> std::result::Result<Vault, ErrorStack> {
         let cipher = Cipher::aes_256_gcm();
         let (mut sealing, mut opening) = (CipherCtx::new()?, CipherCtx::new()?);
-        sealing.encrypt_init(Some(cipher), Some(&key.0), None)?;
-        opening.decrypt_init(Some(cipher), Some(&key.0), None)?;
+        sealing.encrypt_init(Some(cipher), Some(&key.cipher), None)?;
+        opening.decrypt_init(Some(cipher), Some(&key.cipher), None)?;
         let nonces = Box::new([0; NONCE_BYTES * NONCES]);
-        Ok(Vault { sealing, opening, nonces, next_nonce: NONCES, digits: Vec::new(), opened: 0 })
+        let (next_nonce, digits, tag) = (NONCES, Vec::new(), Vec::new());
+        Ok(Vault { sealing, opening, nonces, next_nonce, digits, mac, tag, opened: 0, last: 0..0 })
+    }
+
+    /// Appends the first `bytes` of the HMAC of the bytes `start..end` of `texts` to it.
+    #[inline]
+    pub fn blind(
+        &mut self,
+        texts: &mut Vec<u8>,
+        (start, end): (usize, usize),
+        bytes: usize,
+    ) -> std::result::Result<(), ErrorStack> {
+        let mac = self.mac.as_mut().expect("a program with a blind index has a key for it");
+        mac.of(&texts[start..end], &[], &mut self.tag)?;
+        texts.extend_from_slice(&self.tag[..bytes]);
+        Ok(())
     }
 
     /// Seals the bytes `start..end` of `texts`, and appends the envelope to it.
@@ -134,6 +178,7 @@ impl Vault {
             return Err(shut("it was changed, or sealed with another key"));
         }
         self.opened += 1;
+        self.last = at..row.len();
         Ok(())
     }
 
@@ -173,8 +218,7 @@ thread_local! {
 
 /// Sets the key with which this thread seals and opens, if there is one.
 pub fn enter(key: Option<&Key>) -> Result<()> {
-    let vault = key.map(Vault::new).transpose();
-    let vault = vault.map_err(|error| Failure::internal(format!("the cipher failed: {error}")))?;
+    let vault = key.map(Vault::new).transpose()?;
     OWN.with_borrow_mut(|own| *own = vault.map(|vault| (vault, Vec::new())));
     Ok(())
 }
@@ -199,7 +243,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn vault(byte: &str) -> Vault {
-        Vault::new(&Key::read("aes256-gcm", &byte.repeat(32)).unwrap()).unwrap()
+        Vault::new(&Key::read("aes256-gcm", &byte.repeat(32), None).unwrap()).unwrap()
     }
 
     fn sealed(vault: &mut Vault, text: &[u8]) -> Vec<u8> {
@@ -285,11 +329,11 @@ mod tests {
     #[test]
     fn a_key_is_64_digits_and_never_shown() {
         let digits = "5A".repeat(32);
-        assert_eq!(format!("{:?}", Key::read("aes256-gcm", &digits).unwrap()), "Key");
+        assert_eq!(format!("{:?}", Key::read("aes256-gcm", &digits, None).unwrap()), "Key");
         for bad in ["", "5a", &digits[1..], &format!("{digits}5a"), &digits.replace('A', "g")] {
-            let failure = Key::read("aes256-gcm", bad).unwrap_err();
+            let failure = Key::read("aes256-gcm", bad, None).unwrap_err();
             assert!(failure.code == "bad-message" && (bad.is_empty() || !failure.text.contains(bad)), "{bad}");
         }
-        assert!(Key::read("rot13", &digits).is_err());
+        assert!(Key::read("rot13", &digits, None).is_err());
     }
 }

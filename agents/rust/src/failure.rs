@@ -93,6 +93,13 @@ pub struct Fault {
     pub text: String,
 }
 
+impl Fault {
+    /// Whether the operation may succeed if it is begun again: a serialization failure (SQLSTATE 40001) or a deadlock (40P01).
+    pub fn may_be_retried(&self) -> bool {
+        self.kind.split('-').any(|word| word == "40001" || word == "40P01")
+    }
+}
+
 impl From<&Failure> for Fault {
     fn from(failure: &Failure) -> Fault {
         // A server chooses its codes freely; in a list of `CODE=COUNT` a code must be one word.
@@ -112,6 +119,15 @@ impl From<std::io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_not_be_serialized_may_be_retried() {
+        for (code, wanted) in
+            [("40001", true), ("40P01", true), ("1213 (40001)", true), ("23505", false), ("1205 (HY000)", false)]
+        {
+            assert_eq!(Fault::from(&Failure::new(code, "x")).may_be_retried(), wanted, "{code}");
+        }
+    }
 
     #[test]
     fn a_servers_text_is_one_bounded_line_without_control_characters() {

@@ -1,7 +1,7 @@
 //! Measures what a cipher alone costs per byte on this CPU: used like a TLS record layer, or page by page as at rest. No network,
 //! no server.
 
-mod mac;
+pub mod mac;
 
 use crate::clock::CpuTime;
 use crate::failure::{Failure, Result};

@@ -9,6 +9,8 @@ mod arm;
 mod clock;
 mod connection;
 mod cpu;
+#[cfg(test)]
+mod cut_slices;
 mod deadline;
 mod decimal;
 mod draw;
@@ -27,6 +29,7 @@ mod memory;
 mod message;
 mod opening;
 mod program;
+mod query_mode;
 mod relay;
 mod session;
 mod think;

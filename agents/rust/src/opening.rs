@@ -192,10 +192,10 @@ mod tests {
         fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
             Ok(())
         }
-        fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        fn begin(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
             Ok(Step::Done)
         }
-        fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        fn proceed(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
             Ok(Step::Done)
         }
         fn outcome(&self) -> &Outcome {

@@ -16,7 +16,7 @@ use crate::files;
 use crate::floor;
 use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
-use crate::program::Program;
+use crate::program::{IntoVariables, Program, Step};
 use crate::transport::tls;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,18 +56,18 @@ impl Session {
         match line.request()? {
             Request::Hello(hello) => self.hello(&hello, next),
             Request::Program(program) => {
-                self.program = Some(Program::new(program.name));
+                self.program = Some(Program::new(program.name).traveling(program.mode, program.tries));
                 Ok(Answer::Ok {})
             }
             Request::Variable(variable) => {
                 match (kind(&variable)?, variable.of) {
                     (Some(kind), _) => self.program()?.add_variable(variable.name, kind)?,
-                    (None, of) => self.program()?.add_sealed(variable.name, &of.unwrap_or_default())?,
+                    (None, of) => self.program()?.add_made(variable.name, &of.unwrap_or_default(), variable.bits)?,
                 }
                 Ok(Answer::Ok {})
             }
             Request::Cipher(asked) => {
-                let key = Key::read(&asked.name, &asked.key)?;
+                let key = Key::read(&asked.name, &asked.key, asked.blind.as_deref())?;
                 self.program()?.set_cipher(key)?;
                 Ok(Answer::Ok {})
             }
@@ -83,7 +83,19 @@ impl Session {
                     &asked.parameters,
                     asked.open,
                 )?;
+                if !asked.keep.is_empty() {
+                    self.program()?.keep_rows(&asked.transaction, &asked.keep)?;
+                }
                 self.program()?.complete_request(&asked.transaction, asked.headers, asked.body);
+                if let Some(prefix) = asked.into {
+                    self.program()?.capture(&asked.transaction, IntoVariables { prefix, every: asked.every });
+                }
+                Ok(Answer::Ok {})
+            }
+            Request::Step(asked) => {
+                let program = self.program()?;
+                let step = step(&asked, program)?;
+                program.add_step(&asked.transaction, asked.arm, step)?;
                 Ok(Answer::Ok {})
             }
             Request::Connect(connect) => self.connect(connect),
@@ -179,6 +191,7 @@ impl Session {
             rows: tally.rows,
             sealed: tally.sealed,
             opened: tally.opened,
+            retries: tally.retries,
             checksum: format!("{:016x}", tally.checksum),
             cpu_user_ns: tally.cpu.user_ns,
             cpu_system_ns: tally.cpu.system_ns,
@@ -225,6 +238,51 @@ pub fn open(connect: &Connect) -> Result<Opened> {
     }
 }
 
+/// The step, which takes its own fields and no others.
+fn step(asked: &message::Step, program: &Program) -> Result<Step> {
+    let missing = |field: &str| Failure::bad_message(format!("{field}: is missing for a step {:?}", asked.what));
+    let takes = |variable: bool, expression: bool| {
+        for (field, wanted, given) in
+            [("variable", variable, asked.variable.is_some()), ("expression", expression, asked.expression.is_some())]
+        {
+            if given && !wanted {
+                return Err(Failure::bad_message(format!("{field}: is not a field of a step {:?}", asked.what)));
+            }
+        }
+        Ok(())
+    };
+    let expression = || {
+        let text = asked.expression.as_deref().ok_or_else(|| missing("expression"))?;
+        program.expression(text)
+    };
+    Ok(match asked.what.as_str() {
+        "set" => {
+            let name = asked.variable.as_deref().ok_or_else(|| missing("variable"))?;
+            let unknown = || Failure::bad_message(format!("variable: no variable {name:?} is declared"));
+            Step::Set { variable: program.variable(name).ok_or_else(unknown)?, to: expression()? }
+        }
+        what @ ("if" | "elif" | "sleep") => {
+            takes(false, true)?;
+            match what {
+                "if" => Step::If(expression()?),
+                "elif" => Step::ElseIf(expression()?),
+                _ => Step::Sleep(expression()?),
+            }
+        }
+        what => {
+            takes(false, false)?;
+            match what {
+                "else" => Step::Else,
+                "endif" => Step::EndIf,
+                "startpipeline" => Step::StartPipeline,
+                "syncpipeline" => Step::Sync,
+                "endpipeline" => Step::EndPipeline,
+                other => return Err(Failure::bad_message(format!("do: {other:?} is not known"))),
+            }
+        }
+    })
+}
+
 /// The variable's kind, which takes its own fields and no others. None: it is the sealed value of another variable.
 fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
     let given = [
@@ -234,6 +292,7 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
         ("length", asked.length.is_some()),
         ("value", asked.value.is_some()),
         ("of", asked.of.is_some()),
+        ("bits", asked.bits.is_some()),
     ];
     let wanted: &[&str] = match asked.kind.as_str() {
         "uniform" => &["low", "high"],
@@ -243,6 +302,8 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
         "constant" => &["value"],
         "each" => &["low", "high"],
         "sealed" => &["of"],
+        "computed" | "client" => &[],
+        "blind" => &["of", "bits"],
         other => return Err(Failure::bad_message(format!("kind: {other:?} is not known"))),
     };
     for (name, there) in given {
@@ -256,7 +317,7 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
         return Err(Failure::bad_message("low: must not be above high"));
     }
     Ok(Some(match asked.kind.as_str() {
-        "sealed" => return Ok(None),
+        "sealed" | "blind" => return Ok(None),
         "uniform" => Kind::Uniform { low, high },
         "each" => Kind::Each { low, high },
         "zipfian" => {
@@ -267,6 +328,8 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
             Kind::Zipfian { low, high, zipf: Zipf::new((high as i128 - low as i128 + 1) as u64, skew) }
         }
         "sequence" => Kind::Sequence { low },
+        "computed" => Kind::Computed,
+        "client" => Kind::Client,
         "text" => match asked.length.unwrap_or(0) {
             length if length <= LONGEST_TEXT => Kind::Text { length },
             _ => return Err(Failure::bad_message(format!("length: must be at most {LONGEST_TEXT}"))),

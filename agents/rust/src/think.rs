@@ -3,7 +3,7 @@
 use crate::clock::{now_ns, sleep_until};
 use crate::connection::Step;
 use crate::failure::{Failure, Result};
-use crate::program::{Operation, Parameter, Statement};
+use crate::program::{Operation, Parameter, Room, Statement};
 
 /// A statement that thinks, as in its script.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ impl Think {
             Think::For(time) => time,
             Think::Drawn(variable) => match operation.parameter(variable) {
                 Parameter::Integer(time) => within_bounds(u64::try_from(time).ok(), &time.to_string())?,
-                Parameter::Text(text) | Parameter::Bytes(text) => microseconds(text)?,
+                other => microseconds(other.text(&mut Room::default()).unwrap_or_default())?,
             },
         };
         Ok(time * 1_000)
@@ -89,10 +89,15 @@ impl Thinking {
         if !self.on || ns == 0 {
             return Ok(Step::Done);
         }
+        self.sleep(ns);
+        Ok(Step::Pending)
+    }
+
+    /// Begins to wait, also where nobody thinks; `go_on` reports the end.
+    pub fn sleep(&mut self, ns: u64) {
         self.until_ns = now_ns() + ns;
         // The requested time, not the actual one: noticing the end late is our own slowness and counts.
         self.thought_ns += ns;
-        Ok(Step::Pending)
     }
 
     /// Continues thinking: a polled connection checks the clock, any other sleeps.

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from ciphercost.book.rows import Machine, Row
 from ciphercost.estimate.notation import NO_CHANGE, interval, worded
+from ciphercost.model import sizes
 from ciphercost.model.result import Estimate
-from ciphercost.report.words import added_sentences, added_text, figure_text, operation_text
+from ciphercost.report.words import added_sentences, added_text, operation_text
 from ciphercost.report.words.added_text import AddedCost
 
 SIZES: dict[int, str] = {
@@ -112,7 +113,7 @@ class Answer(NamedTuple):
     @property
     def traffic(self) -> str:
         """`160 B`: what an operation of the lead sends and receives without encryption; empty: unknown."""
-        return figure_text.size(self.lead.wire_bytes) if self.layer == "transit" and self.lead.wire_bytes else ""
+        return sizes.size(self.lead.wire_bytes) if self.layer == "transit" and self.lead.wire_bytes else ""
 
 
 def of(rows: Sequence[Row]) -> list[Answer]:
@@ -152,11 +153,11 @@ def _suitable(row: Row) -> tuple[object, ...]:
 def at_size(cost: AddedCost, us: float) -> AtSize:
     """What the same addition means for an operation that takes `us` without encryption."""
     verdict = added_sentences.verdict(added_text.part(cost.added), us)
-    mean, low, high = (each / us for each in (cost.added.mean, cost.added.low, cost.added.high))
+    mean, low, high = (value / us for value in (cost.added.mean, cost.added.low, cost.added.high))
     if not added_text.seen(cost):
         most = max(high, 0.0)
-        said = f"{added_text.share(added_text.part(cost.added), us)} more" if most >= LEAST else "under 0.01 % more"
-        return AtSize("", said, "can't be told from 0", verdict)
+        text = f"{added_text.share(added_text.part(cost.added), us)} more" if most >= LEAST else "under 0.01 % more"
+        return AtSize("", text, "can't be told from 0", verdict)
     levels = _levels(us, cost.added.mean)
     if 0 <= mean < LEAST:
         return AtSize(levels, "under 0.01 % more", "", verdict)
@@ -180,6 +181,6 @@ def cpu_models(rows: Iterable[Row], names: Mapping[Machine, str]) -> str:
             by_cell.setdefault(row.alike, set()).add(row.machine.cpu)
     if any(len(models) > 1 for models in by_cell.values()):
         return ""
-    if len({each.cpu for each in names}) == 1:
+    if len({machine.cpu for machine in names}) == 1:
         return f"All runs come from one CPU model, {next(iter(names)).cpu}; another may add more or less."
     return "Each result comes from one CPU model; on yours it may be several times higher or lower: measure it there."

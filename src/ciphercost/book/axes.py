@@ -41,7 +41,7 @@ class Axis(NamedTuple):
         """Ends of the bar, and of the interval over it, in percent; empty: no bar."""
         if figure.size is None:
             return []
-        return [round(100 * self.at(each), 1) for each in figure.size]
+        return [round(100 * self.at(value), 1) for value in figure.size]
 
 
 def of(rows: Iterable[Row]) -> dict[str, Axis]:
@@ -50,17 +50,17 @@ def of(rows: Iterable[Row]) -> dict[str, Axis]:
     for row in rows:
         for name, figure in row.figures.items():
             sizes[name] += [figure.size[0]] if figure.size else []
-    made = {"cpu": _times, "throughput": _shares, "p99": _ratios}
-    return {name: made[name](values) for name, values in sizes.items()}
+    makers = {"cpu": _times, "throughput": _shares, "p99": _ratios}
+    return {name: makers[name](values) for name, values in sizes.items()}
 
 
 def _times(values: Sequence[float]) -> Axis:
     """µs, by powers of ten."""
-    positive = [each for each in values if each > 0] or [1.0]
+    positive = [value for value in values if value > 0] or [1.0]
     low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     high = max(high, low + 1)
     step = math.ceil((high - low) / (MOST_TICKS - 1))
-    ticks = [((each - low) / (high - low), _time(each)) for each in range(low, high + 1, step)]
+    ticks = [((exponent - low) / (high - low), _time(exponent)) for exponent in range(low, high + 1, step)]
     return Axis("added CPU time, logarithmic", low, high, "time", ticks)
 
 
@@ -79,15 +79,20 @@ def _shares(_: Sequence[float]) -> Axis:
 
 def _ratios(values: Sequence[float]) -> Axis:
     """Encrypted ÷ plain, from no change to the highest."""
-    most = max((1 + each for each in values), default=2.0)
-    top = next((each for each in FACTORS[1:] if each >= most), FACTORS[-1])
+    most = max((1 + value for value in values), default=2.0)
+    top = next((factor for factor in FACTORS[1:] if factor >= most), FACTORS[-1])
     high = math.log(top)
     ticks: list[tuple[float, str]] = []
-    for each in FACTORS:
-        place = math.log(each) / high
-        if each == top or (each < top and (not ticks or place - ticks[-1][0] >= LEAST_GAP) and place <= 1 - LEAST_GAP):
+    for factor in FACTORS:
+        place = math.log(factor) / high
+        if factor == top or (
+            factor < top and (not ticks or place - ticks[-1][0] >= LEAST_GAP) and place <= 1 - LEAST_GAP
+        ):
             ticks.append(
-                (place, "equal" if each == 1 else f"{each:g} times" if each >= 2 else f"+{100 * (each - 1):.0f} %")
+                (
+                    place,
+                    "equal" if factor == 1 else f"{factor:g} times" if factor >= 2 else f"+{100 * (factor - 1):.0f} %",
+                )
             )
     return Axis("latency, logarithmic", 0.0, high, "ratio", ticks)
 

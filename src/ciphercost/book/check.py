@@ -89,33 +89,33 @@ def _hashes(directory: Path, facts: RunFacts) -> Hashed:
     """Whether the files are those that the plan's hashes are of. Raises UsageError if one is not."""
     if not facts.hashes:
         return "none"
-    found = hashes(directory)
-    for name in sorted(facts.hashes.keys() | found.keys()):
-        if name not in found:
+    actual = hashes(directory)
+    for name in sorted(facts.hashes.keys() | actual.keys()):
+        if name not in actual:
             raise UsageError(f"its {name} is missing, but plan.json has a hash of it")
-        if facts.hashes.get(name) != found[name]:
+        if facts.hashes.get(name) != actual[name]:
             raise UsageError(f"{name} was changed after the run: its SHA-256 is not the one in plan.json")
     return "abridged" if facts.full_hashes else "complete"
 
 
-def differences(claimed: Result, found: Result) -> Iterator[str]:
+def differences(claimed: Result, estimated: Result) -> Iterator[str]:
     """What result.json claims and the slices do not give, in words. Pure."""
     for name in ("id", "seed", "started", "machine"):
-        if getattr(claimed, name) != getattr(found, name):
+        if getattr(claimed, name) != getattr(estimated, name):
             yield f"`{name}` is not that of plan.json"
-    if len(claimed.cells) != len(found.cells):
-        yield f"it has {len(claimed.cells)} cells, and the record {len(found.cells)}"
+    if len(claimed.cells) != len(estimated.cells):
+        yield f"it has {len(claimed.cells)} cells, and the record {len(estimated.cells)}"
         return
-    for number, (one, other) in enumerate(zip(claimed.cells, found.cells, strict=True), start=1):
-        yield from (f"cell {number}, {each}" for each in _cell(one, other))
+    for number, (one, other) in enumerate(zip(claimed.cells, estimated.cells, strict=True), start=1):
+        yield from (f"cell {number}, {difference}" for difference in _cell(one, other))
 
 
-def _cell(claimed: Cell, found: Cell) -> Iterator[str]:
+def _cell(claimed: Cell, estimated: Cell) -> Iterator[str]:
     for name in WORDS:
-        if getattr(claimed, name) != getattr(found, name):
-            yield f"`{name}` is {getattr(claimed, name)!r} in result.json, and {getattr(found, name)!r} from the record"
+        if getattr(claimed, name) != getattr(estimated, name):
+            yield f"`{name}` is {getattr(claimed, name)!r} in result.json, and {getattr(estimated, name)!r} from the record"
     for name in FIGURES:
-        yield from _values(name, *(msgspec.to_builtins(getattr(each, name)) for each in (claimed, found)))
+        yield from _values(name, *(msgspec.to_builtins(getattr(cell, name)) for cell in (claimed, estimated)))
 
 
 def _values(place: str, one: Any, other: Any) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _values(place: str, one: Any, other: Any) -> Iterator[str]:
         for name in sorted(one.keys() | other.keys()):
             yield from _values(f"{place}.{name}", one.get(name), other.get(name))
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        yield from (each for pair in _pairs(one, other) for each in _values(place, *pair))
+        yield from (difference for pair in _pairs(one, other) for difference in _values(place, *pair))
     elif isinstance(one, int | float) and isinstance(other, int | float):
         if not math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-12):
             yield f"`{place}` is {one:.6g} in result.json, and {other:.6g} from the slices"

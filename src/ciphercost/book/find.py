@@ -12,10 +12,10 @@ from ciphercost.runs.archive import is_packed
 
 def runs(names: Sequence[str]) -> list[Path]:
     """Directories and packed files of all runs, in the order given. Raises UsageError for an argument that has none."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for name in names:
-        found += [each for each in _of(name) if each not in found]
-    return found
+        paths += [path for path in _of(name) if path not in paths]
+    return paths
 
 
 def _of(name: str) -> list[Path]:
@@ -25,7 +25,7 @@ def _of(name: str) -> list[Path]:
             raise UsageError(f"{path}: is no packed run; its name must end in .tar.xz, .tar.gz or .zip")
         return [path]
     if path.is_dir() and not (path / "plan.json").is_file():
-        inside = [each for each in path.iterdir() if each.is_file() and is_packed(each)]
+        inside = [entry for entry in path.iterdir() if entry.is_file() and is_packed(entry)]
         if below := sorted({*inside, *run_directory.runs(path)}, key=str):
             return below
         raise UsageError(f"{path}: holds no run: no plan.json in it or below it, and no packed run")

@@ -24,6 +24,7 @@ from ciphercost.estimate.machines import together as machines_together
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.to_estimate import to_estimate
 from ciphercost.estimate.trace import Trace
+from ciphercost.model import sizes
 from ciphercost.model.version import VERSION
 from ciphercost.report.formats import html
 from ciphercost.report.words import figure_text, operation_text
@@ -42,7 +43,7 @@ class Download(NamedTuple):
 
     @property
     def shown(self) -> str:
-        return figure_text.size(self.size)
+        return sizes.size(self.size)
 
 
 class Book(NamedTuple):
@@ -60,13 +61,13 @@ class Book(NamedTuple):
 
 
 def book(checked: Sequence[Checked], rows: Sequence[Row]) -> Book:
-    dates = sorted(each.result.started[:10] for each in checked)
+    dates = sorted(checked_run.result.started[:10] for checked_run in checked)
     return Book(rows, len(checked), dates[0], dates[-1])
 
 
 def index(of: Book) -> str:
     """The front page. Its script is in the page; the policy allows that script only, by its hash."""
-    script, scales, found = (HERE / "book.js").read_text(), axes.of(of.rows), answers.of(of.rows)
+    script, scales, all_answers = (HERE / "book.js").read_text(), axes.of(of.rows), answers.of(of.rows)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _rendered(
         "index.html",
@@ -78,15 +79,15 @@ def index(of: Book) -> str:
         layers=LAYERS,
         axes=scales,
         lines=axes.lines,
-        answers=found,
-        by_engine=by_engine(found),
+        answers=all_answers,
+        by_engine=by_engine(all_answers),
         sizes=answers.SIZES,
         usual=answers.USUAL,
         listed=answers.LISTED,
         cpu_models=answers.cpu_models(of.rows, names(of.machines)),
         script=Markup(script),  # noqa: S704 - our own file
         data=lambda row: json.dumps(
-            {name: _data(each, scales[name]) for name, each in row.figures.items()}, ensure_ascii=False
+            {name: _data(figure, scales[name]) for name, figure in row.figures.items()}, ensure_ascii=False
         ),
     )
 
@@ -96,20 +97,20 @@ def _data(figure: Figure, scale: Axis) -> dict[str, Any]:
     return figure._asdict() | {"size": figure.size[0] if figure.size else None, "bar": scale.positions(figure)}
 
 
-def by_engine(found: Sequence[Answer]) -> dict[str, list[Answer]]:
+def by_engine(all_answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """The answers of each server. Pure."""
-    made: dict[str, list[Answer]] = {}
-    for each in found:
-        made.setdefault(each.engine, []).append(each)
-    return made
+    groups: dict[str, list[Answer]] = {}
+    for answer in all_answers:
+        groups.setdefault(answer.engine, []).append(answer)
+    return groups
 
 
 def names(machines: Sequence[Machine]) -> dict[Machine, str]:
     """A short name for each machine that distinguishes it from the others. Pure."""
-    twice = {label for label, count in Counter(each.label for each in machines).items() if count > 1}
+    twice = {label for label, count in Counter(machine.label for machine in machines).items() if count > 1}
     return {
-        each: f"{each.label} ({number})" if each.label in twice else each.label
-        for number, each in enumerate(machines, start=1)
+        machine: f"{machine.label} ({number})" if machine.label in twice else machine.label
+        for number, machine in enumerate(machines, start=1)
     }
 
 
@@ -120,10 +121,10 @@ def _choices(of: Book, name: str) -> list[str]:
         return list(names(of.machines).values())
     if name == "cpu":
         return sorted({row.machine.cpu for row in of.rows})
-    found = dict.fromkeys(getattr(row, name) for row in of.rows)
+    values = dict.fromkeys(getattr(row, name) for row in of.rows)
     if name == "layer":
-        return [each for each in LAYERS if each in found]
-    return list(found) if name == "engine" else sorted(found)
+        return [layer for layer in LAYERS if layer in values]
+    return list(values) if name == "engine" else sorted(values)
 
 
 class Compared(NamedTuple):
@@ -158,21 +159,21 @@ def machines(of: Book) -> str:
 def compared(rows: Sequence[Row]) -> Iterator[Compared]:
     """Cells that were measured on at least two machines. Of several runs on one machine, the last counts. Pure."""
     alike: dict[str, dict[Machine, Row]] = {}
-    for row in sorted(rows, key=lambda each: each.slug):
+    for row in sorted(rows, key=lambda row: row.slug):
         if row.figures:
             alike.setdefault(row.alike, {})[row.machine] = row
-    for found in alike.values():
-        if len(found) > 1:
-            first = next(iter(found.values()))
+    for by_machine in alike.values():
+        if len(by_machine) > 1:
+            first = next(iter(by_machine.values()))
             heading = f"{first.engine} · {first.mechanism} · {first.workload} · {first.settings}"
             models: dict[str, dict[Machine, Row]] = {}
-            for each, row in found.items():
-                models.setdefault(each.cpu, {})[each] = row
+            for machine, row in by_machine.items():
+                models.setdefault(machine.cpu, {})[machine] = row
             yield Compared(heading, {cpu: _model(models[cpu]) for cpu in sorted(models)})
 
 
 def _model(rows: Mapping[Machine, Row]) -> Model:
-    costs = {each: (row, _cost(row, "cpu"), _cost(row, "throughput")) for each, row in rows.items()}
+    costs = {machine: (row, _cost(row, "cpu"), _cost(row, "throughput")) for machine, row in rows.items()}
     several = list(rows.values())
     return Model(costs, (_over(several, "cpu"), _over(several, "throughput")) if len(several) > 1 else None)
 
@@ -180,12 +181,12 @@ def _model(rows: Mapping[Machine, Row]) -> Model:
 def _over(rows: Sequence[Row], metric: str) -> str:
     """The cost over the machines of these rows, which must all have measured the same."""
     known = [row.estimates.get(metric) for row in rows]
-    keys = {each[0] if each else "" for each in known}
+    keys = {measured[0] if measured else "" for measured in known}
     if len(keys) > 1 or "" in keys:
         return "not measured alike"
-    values = [Interval(math.log(each[1].ratio), (), each[1].n) for each in known if each]
-    (key,), made = keys, to_estimate(machines_together(values), "full", "machine")
-    return f"{figure_text.cost(key, made)} ({figure_text.bounds(key, made)})"
+    values = [Interval(math.log(measured[1].ratio), (), measured[1].n) for measured in known if measured]
+    (key,), estimate = keys, to_estimate(machines_together(values), "full", "machine")
+    return f"{figure_text.cost(key, estimate)} ({figure_text.bounds(key, estimate)})"
 
 
 def _cost(row: Row, metric: str) -> str:
@@ -223,8 +224,8 @@ def _fragment(template: str, **values: Any) -> Markup:
 
 def _rendered(template: str, **values: Any) -> str:
     style = html.style() + Markup((HERE / "book.css").read_text())  # noqa: S704 - our own file
-    made = _environment().get_template(template)
-    return figure_text.printable(made.render(style=style, title=TITLE, version=VERSION, **values))
+    compiled = _environment().get_template(template)
+    return figure_text.printable(compiled.render(style=style, title=TITLE, version=VERSION, **values))
 
 
 @functools.cache

@@ -114,13 +114,13 @@ def _protects(cell: Cell) -> str:
 
 def rows(checked: Sequence[Checked]) -> list[Row]:
     """All rows, in the order in which people ask: layer, the best-known servers, usual settings, short operations first."""
-    made = [
-        _row(each, number)
-        for each in checked
-        for number, cell in enumerate(each.result.cells)
+    all_rows = [
+        _row(checked_run, number)
+        for checked_run in checked
+        for number, cell in enumerate(checked_run.result.cells)
         if cell.imported is None and cell.pair is None  # the book tells what encryption adds to none
     ]
-    return sorted(made, key=_order)
+    return sorted(all_rows, key=_order)
 
 
 def _order(row: Row) -> tuple[object, ...]:
@@ -216,16 +216,16 @@ def _keys(cell: Cell) -> dict[str, str]:
 
 def _cpu(cell: Cell, key: str) -> Figure:
     """CPU time, as the cell's own page leads with it: what is added, to what, and the ratio."""
-    found = added_text.of(cell)
-    if found is None:
+    cost = added_text.of(cell)
+    if cost is None:
         return _figure(cell, key)._replace(size=None)
-    whose = "" if found.key == "server_cpu_per_op" else f"{found.whose}: "
+    whose = "" if cost.key == "server_cpu_per_op" else f"{cost.whose}: "
     return Figure(
-        *added_text.figures(found),
-        "differs" if added_text.seen(found) else "unresolved",
-        (found.added.mean, found.added.low, found.added.high),
-        f"{whose}{added_text.base(found)}",
-        f"{found.whose} per operation",
+        *added_text.figures(cost),
+        "differs" if added_text.seen(cost) else "unresolved",
+        (cost.added.mean, cost.added.low, cost.added.high),
+        f"{whose}{added_text.base(cost)}",
+        f"{cost.whose} per operation",
     )
 
 
@@ -243,7 +243,7 @@ def _figure(cell: Cell, key: str) -> Figure:
 
 def _trust(cell: Cell) -> str:
     """What was proven, what the intervals contain, and which warning changes which figure."""
-    limits = [f"{each[0].upper()}{each[1:]}." for each in first_screen.limits([cell])]
+    limits = [f"{limit[0].upper()}{limit[1:]}." for limit in first_screen.limits([cell])]
     return " ".join([first_screen.basis([cell], "on its page"), *limits])
 
 
@@ -251,7 +251,9 @@ def _proof(cell: Cell) -> str:
     """Which arms were proven to be what they claim to be, before any load."""
     if cell.layer == "control":
         return "control: no encryption"
-    proven = {each.arm for each in cell.proofs if each.passed} - {each.arm for each in cell.proofs if not each.passed}
+    proven = {proof.arm for proof in cell.proofs if proof.passed} - {
+        proof.arm for proof in cell.proofs if not proof.passed
+    }
     if cell.status == "unproven" or not proven:
         return "not proven"
     return "both arms proven" if len(proven) == len(ARMS) else f"{proven.pop()} arm only"
@@ -262,8 +264,8 @@ def alone(result: Result, number: int, slug_: str) -> Result:
     cell = msgspec.structs.replace(result.cells[number], beside={}, control=None, against_reference=None)
     spec = result.spec
     if spec is not None:
-        own = msgspec.structs.replace(spec.cells[number], group="", variant="")
-        spec = msgspec.structs.replace(spec, cells=[own], seed=result.seed)
+        cell_spec = msgspec.structs.replace(spec.cells[number], group="", variant="")
+        spec = msgspec.structs.replace(spec, cells=[cell_spec], seed=result.seed)
     return msgspec.structs.replace(
         result, cells=[cell], spec=spec, parts=[], curves=[], study=None, command=f"ciphercost run {slug_}.toml"
     )

@@ -48,7 +48,7 @@ def opened(path: Path) -> Iterator[Path]:
 @contextmanager
 def _scratch() -> Iterator[Path]:
     """A directory that is removed even if this process is killed."""
-    with Supervisor(run_directory.new_id()) as made, supervisor.temporary(made, "book") as place:
+    with Supervisor(run_directory.new_id()) as new_supervisor, supervisor.temporary(new_supervisor, "book") as place:
         yield place
 
 
@@ -72,9 +72,9 @@ def _named(path: Path, reason: str) -> str:
 def pack(path: Path, target: Path, *, condense: bool) -> Checked:
     """Check a run, and write it as a packed record that may be published. Raises UsageError."""
     with opened(path) as directory:
-        found = _checked(path, directory)
-        archive.pack(anonymize.shareable(directory, condense=condense), found.result.id, target)
-    return found
+        checked = _checked(path, directory)
+        archive.pack(anonymize.shareable(directory, condense=condense), checked.result.id, target)
+    return checked
 
 
 def build(paths: Sequence[Path], output: Path, say: Say, *, skip_bad: bool = False) -> Built:
@@ -89,16 +89,16 @@ def build(paths: Sequence[Path], output: Path, say: Say, *, skip_bad: bool = Fal
         entered: dict[str, tuple[Path, Checked]] = {}
         for path in paths:
             try:
-                found = _enter(path, place, entered)
+                checked = _enter(path, place, entered)
             except UsageError as error:
                 refused.append(str(error))
                 continue
-            say(f"{path}: {found.label}; {len(found.result.cells)} cell{'s' * (len(found.result.cells) != 1)}")
+            say(f"{path}: {checked.label}; {len(checked.result.cells)} cell{'s' * (len(checked.result.cells) != 1)}")
         if refused and not skip_bad:
             raise UsageError("\n".join([*refused, "nothing was built; --skip-bad builds the book without such runs"]))
         if not entered:
             raise UsageError("\n".join([*refused, "no run is left, so there is no book"]))
-        every = [each for _, each in entered.values()]
+        every = [checked for _, checked in entered.values()]
         table = rows(every)
         book = pages.book(every, table)
         _write(place / "index.html", pages.index(book))
@@ -125,28 +125,28 @@ def _enter(path: Path, place: Path, entered: dict[str, tuple[Path, Checked]]) ->
         # Pages are made from what is published, so they show nothing else.
         for name, content in files.items():
             (public / name).write_bytes(content)
-        found = _checked(path, public)
-        result = found.result
+        checked = _checked(path, public)
+        result = checked.result
         if (known := entered.get(result.id)) is not None:
             raise UsageError(f"{path}: is the run {result.id}, which {known[0]} already holds")
-        own = rows([found])
-        target = place / "records" / f"{own[0].slug.rpartition('-')[0]}.tar.xz"
+        run_rows = rows([checked])
+        target = place / "records" / f"{run_rows[0].slug.rpartition('-')[0]}.tar.xz"
         archive.pack(files, result.id, target)
         traces = trace.read(public)
     record = pages.Download(f"../records/{target.name}", target.stat().st_size)
     whole = len(result.cells) > 1 or result.study is not None
-    for row in own:
-        _write(place / "cells" / f"{row.slug}.html", pages.cell(found, row, traces[row.number], record, whole))
-        _spec(place / "cells" / f"{row.slug}.toml", found, row)
+    for row in run_rows:
+        _write(place / "cells" / f"{row.slug}.html", pages.cell(checked, row, traces[row.number], record, whole))
+        _spec(place / "cells" / f"{row.slug}.toml", checked, row)
     if whole:
-        _write(place / "runs" / f"{own[0].slug.rpartition('-')[0]}.html", pages.run(found, traces, record))
-    entered[result.id] = path, found
-    return found
+        _write(place / "runs" / f"{run_rows[0].slug.rpartition('-')[0]}.html", pages.run(checked, traces, record))
+    entered[result.id] = path, checked
+    return checked
 
 
-def _spec(path: Path, found: Checked, row: Row) -> None:
+def _spec(path: Path, checked: Checked, row: Row) -> None:
     """Write the spec that repeats one cell."""
-    if (spec := alone(found.result, row.number, row.slug).spec) is not None:
+    if (spec := alone(checked.result, row.number, row.slug).spec) is not None:
         path.write_text(toml.dump(spec))
 
 
@@ -154,7 +154,7 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def each(paths: Sequence[Path], output: Path | None, say: Say, *, condense: bool = False) -> int:
+def check_each(paths: Sequence[Path], output: Path | None, say: Say, *, condense: bool = False) -> int:
     """Check every run, and with `output` pack it there. Prints a line for each run. Returns the exit status."""
     refused = 0
     if output is not None:
@@ -162,18 +162,18 @@ def each(paths: Sequence[Path], output: Path | None, say: Say, *, condense: bool
     for path in paths:
         try:
             if output is None:
-                found, where = checked_run(path), ""
+                checked, where = checked_run(path), ""
             else:
                 with tempfile.TemporaryDirectory(dir=output, prefix=".pack-") as place:
-                    found = pack(path, Path(place) / "run", condense=condense)
-                    target = output / f"{found.result.id}.tar.xz"
+                    checked = pack(path, Path(place) / "run", condense=condense)
+                    target = output / f"{checked.result.id}.tar.xz"
                     (Path(place) / "run").replace(target)
                 where = f"; packed as {target} ({target.stat().st_size / 1e3:,.0f} KB)"
         except UsageError as error:
             refused += 1
             say(f"refused: {error}")
             continue
-        cells = found.result.cells
+        cells = checked.result.cells
         known = sum(bool(cell.overhead) for cell in cells)
-        say(f"{path}: {found.label}; {known} of {len(cells)} cells have figures, which follow from the slices{where}")
+        say(f"{path}: {checked.label}; {known} of {len(cells)} cells have figures, which follow from the slices{where}")
     return UsageError.exit_status if refused else 0

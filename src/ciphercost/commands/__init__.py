@@ -103,7 +103,7 @@ def main() -> NoReturn:
         complain(str(error))
         status = error.exit_status
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
-        reason = next((each for each in (error, error.__cause__) if isinstance(each, Interrupted)), "interrupted")
+        reason = next((cause for cause in (error, error.__cause__) if isinstance(cause, Interrupted)), "interrupted")
         complain(str(reason))
         status = 130
     except BrokenPipeError:

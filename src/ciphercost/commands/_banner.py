@@ -28,21 +28,23 @@ def lines(planned: Sequence[PlannedCell]) -> list[str]:
     cells = [cell for cell in planned if cell.spec.url]
     if not cells:
         return opened
-    said = opened + wrap(
+    banner = opened + wrap(
         "You run this server; ciphercost does not control it. Other load on it changes the figures.", INDENT, INDENT
     )
     for url in dict.fromkeys(cell.spec.url for cell in cells):
-        own = [cell for cell in cells if cell.spec.url == url]
-        said += wrap(f"{_place(url)}:", INDENT, f"{INDENT}  ")
-        for does in _does(own):
-            said += wrap(does, f"{INDENT}- ", f"{INDENT}  ")
-    return said
+        cells_of_url = [cell for cell in cells if cell.spec.url == url]
+        banner += wrap(f"{_place(url)}:", INDENT, f"{INDENT}  ")
+        for does in _does(cells_of_url):
+            banner += wrap(does, f"{INDENT}- ", f"{INDENT}  ")
+    return banner
 
 
 def _place(url: str) -> str:
-    """`postgresql://staging:5432/shop`, without a user; of the two URLs of a web server, both."""
-    parts = [urlsplit(each) for each in url.split()]
-    return " and ".join(f"{each.scheme}://{each.netloc.rpartition('@')[2] or 'localhost'}{each.path}" for each in parts)
+    """`postgresql://staging:5432/shop`, without a user; of the two URLs of a web server, both; an address without a scheme as it is."""
+    if "://" not in url:
+        return url
+    parts = [urlsplit(single_url) for single_url in url.split()]
+    return " and ".join(f"{part.scheme}://{part.netloc.rpartition('@')[2] or 'localhost'}{part.path}" for part in parts)
 
 
 def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
@@ -51,13 +53,20 @@ def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
     keys = all(cell.engine.language == "kv" for cell in cells)
     yours = "your commands (--sql) run on your own keys" if keys else "your statements (--sql) run on your own tables"
     others = "" if making else "; ciphercost creates nothing"
-    if any(cell.spec.sql for cell in cells):
+    if any(cell.spec.own_script for cell in cells):
         yield f"{yours} as they are{others}"
     elif not making:
         yield f"ciphercost uses none of your {'keys' if keys else 'tables'} and creates nothing"
     if making:
         only = "works only there" if len(making) == len(cells) else "works only there otherwise"
         yield f"ciphercost creates its own schema, ciphercost_<run>, {only}, and drops it at the end"
+
+
+def _proof(cells: Sequence[PlannedCell]) -> str:
+    """How it is proven what commands send."""
+    if all(cell.mechanism.layer == "control" for cell in cells):
+        return "to see whether its output can be read"
+    return "and its bytes are captured, to prove which arm is encrypted"
 
 
 def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
@@ -68,10 +77,10 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     if all(cell.engine.language == "http" for cell in cells):
         yield "ciphercost sends requests and creates nothing"
         methods = {
-            each.sql.removeprefix("SECURE ").split(maxsplit=1)[0]
+            statement.sql.removeprefix("SECURE ").split(maxsplit=1)[0]
             for cell in cells
             for _, _, script in cell.program.transactions
-            for each in script.statements
+            for statement in script.statements
         }
         if changing := sorted(methods & set(CHANGING)):
             yield (
@@ -83,6 +92,12 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
                 "" if all(cell.reference for cell in cells) else "; in the plain arm anyone on the way can read them"
             )
             yield f"every request has your {', '.join(names)}{readable}"
+    elif any(cell.engine.by_command for cell in cells):
+        yield "your commands load it, as hard as they do, dozens of times; ciphercost itself sends it nothing"
+        yield f"each arm's command runs once before any load, {_proof(cells)}"
+        share = max(cell.spec.max_errors or MOST_ERRORS for cell in cells)
+        yield f"the load stops if more than {100 * share:g} % of a slice's operations fail"
+        return
     else:
         yield from _creates(cells)
     yield f"at most {specs.most_connections(cells)} connections at once"
@@ -94,4 +109,4 @@ def _does(cells: Sequence[PlannedCell]) -> Iterator[str]:
     if all(slow := {cell.spec.max_latency for cell in cells}):
         stops += f" or its 99th percentile is above {1e3 * max(slow):g} ms"
     yield stops
-    yield from dict.fromkeys(each for cell in cells for each in connection_strings.remarks(cell.spec, cell.engine))
+    yield from dict.fromkeys(remark for cell in cells for remark in connection_strings.remarks(cell.spec, cell.engine))

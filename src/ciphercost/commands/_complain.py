@@ -16,5 +16,7 @@ def complain(text: str) -> None:
         from ciphercost.report.layout import wrap
 
         width = max(20, min(shutil.get_terminal_size().columns - 1, 100))
-        message = "\n".join(line for each in message.splitlines() for line in wrap(each, further="  ", width=width))
+        message = "\n".join(
+            line for paragraph in message.splitlines() for line in wrap(paragraph, further="  ", width=width)
+        )
     print(message, file=sys.stderr)

@@ -72,9 +72,9 @@ def runs(context: click.Context, parameter: click.Parameter, begin: str) -> list
     base = Path("runs")
     known = [str(path.relative_to(base)) for path in run_directory.runs(base)][::-1]
     here = [path.parent.name for path in Path().glob("*/plan.json")]
-    given = {str(each) for each in _given(context, parameter)}
+    given = {str(argument) for argument in _given(context, parameter)}
     wanted = [*([run_directory.LATEST] * bool(known)), *known, *sorted(here)]
-    return _plain((each for each in wanted if each not in given), begin) or directories(context, parameter, begin)
+    return _plain((name for name in wanted if name not in given), begin) or directories(context, parameter, begin)
 
 
 def _given(context: click.Context, parameter: click.Parameter) -> Iterable[object]:
@@ -86,18 +86,18 @@ def _given(context: click.Context, parameter: click.Parameter) -> Iterable[objec
 
 
 def engines(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
-    return _items(((name, each["title"]) for name, each in _names()["engines"].items()), begin)
+    return _items(((name, engine["title"]) for name, engine in _names()["engines"].items()), begin)
 
 
 def mechanisms(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
-    return _items(((name, each["title"]) for name, each in _names()["mechanisms"].items()), begin)
+    return _items(((name, mechanism["title"]) for name, mechanism in _names()["mechanisms"].items()), begin)
 
 
 def targets(context: click.Context, parameter: click.Parameter, begin: str) -> list[CompletionItem]:
     """ENGINE:MECHANISM, or a spec file."""
-    specs = [str(each) for each in Path().glob("*.toml")]
-    found = [*_targets(begin), *_plain(sorted(specs), begin)]
-    return found or files(context, parameter, begin)
+    specs = [str(path) for path in Path().glob("*.toml")]
+    items = [*_targets(begin), *_plain(sorted(specs), begin)]
+    return items or files(context, parameter, begin)
 
 
 def proof_targets(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
@@ -129,48 +129,53 @@ def workloads(context: click.Context, _: click.Parameter, begin: str) -> list[Co
     known = _names()
     wanted = {known["engines"][engine]["language"] for engine, _ in _asked(context) if engine in known["engines"]}
     fit = {
-        name: each["title"]
-        for name, each in known["workloads"].items()
-        if not wanted or wanted.intersection(each["languages"])
+        name: workload["title"]
+        for name, workload in known["workloads"].items()
+        if not wanted or wanted.intersection(workload["languages"])
     }
     return _items(fit.items(), begin)
 
 
 def settings(context: click.Context, _: click.Parameter, begin: str) -> list[CompletionItem]:
     """`NAME=VALUE` for --set: options of the given mechanisms and workload. A number is offered as its default."""
-    found = _settings(context)
+    values_by_name = _settings(context)
     name, equals, _rest = begin.partition("=")
-    fit = [name] if equals and name in found else [each for each in found if each.startswith(name) and not equals]
+    fit = (
+        [name]
+        if equals and name in values_by_name
+        else [setting for setting in values_by_name if setting.startswith(name) and not equals]
+    )
     if len(fit) != 1:
-        return _plain((f"{each}=" for each in fit), begin)
-    return _plain((f"{fit[0]}={value}" for value in found[fit[0]] or [""]), begin)
+        return _plain((f"{setting}=" for setting in fit), begin)
+    return _plain((f"{fit[0]}={value}" for value in values_by_name[fit[0]] or [""]), begin)
 
 
 def dimensions(context: click.Context, _: click.Parameter, begin: str) -> list[CompletionItem]:
     """`NAME=A,B…` for --matrix: the value behind the last comma."""
-    found = _settings(context)
+    values_by_name = _settings(context)
     name, equals, rest = begin.partition("=")
     if not equals:
-        return _plain((f"{each}=" for each in found), begin)
+        return _plain((f"{setting}=" for setting in values_by_name), begin)
     before, comma, _rest = rest.rpartition(",")
     taken = set(before.split(","))
     return _plain(
-        (f"{name}={before}{comma}{each}" for each in found.get(name, ()) if each and each not in taken), begin
+        (f"{name}={before}{comma}{value}" for value in values_by_name.get(name, ()) if value and value not in taken),
+        begin,
     )
 
 
 def _settings(context: click.Context) -> dict[str, list[str]]:
     """Values by name."""
     known = _names()
-    found: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for engine, mechanism in _asked(context):
         usual = known["engines"][engine]["workload"] if engine in known["engines"] else ""
         workload = context.params.get("workload") or usual
         if mechanism in known["mechanisms"]:
-            found |= known["mechanisms"][mechanism]["factors"]
+            values_by_name |= known["mechanisms"][mechanism]["factors"]
         if workload in known["workloads"]:
-            found |= known["workloads"][str(workload)]["parameters"]
-    return found
+            values_by_name |= known["workloads"][str(workload)]["parameters"]
+    return values_by_name
 
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,6 +190,11 @@ def words(*choices: str) -> Completer:
     return complete
 
 
+def clients(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
+    """What can make the load."""
+    return _plain(_names()["clients"], begin)
+
+
 def studies(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
     return _items([*_names()["studies"].items(), ("all", "every study, one after the other")], begin)
 
@@ -195,9 +205,9 @@ def listed(context: click.Context, parameter: click.Parameter, begin: str) -> li
     if what == "runs":
         return runs(context, parameter, begin)
     tables: dict[str, dict[str, str]] = {
-        "engines": {name: each["title"] for name, each in known["engines"].items()},
-        "mechanisms": {name: each["title"] for name, each in known["mechanisms"].items()},
-        "workloads": {name: each["title"] for name, each in known["workloads"].items()},
+        "engines": {name: engine["title"] for name, engine in known["engines"].items()},
+        "mechanisms": {name: mechanism["title"] for name, mechanism in known["mechanisms"].items()},
+        "workloads": {name: workload["title"] for name, workload in known["workloads"].items()},
         "studies": known["studies"],
         "grants": dict.fromkeys(GRANTS, ""),
     }
@@ -217,7 +227,7 @@ def needs(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionI
     """Words of `report --need`, after the last comma."""
     before, comma, _rest = begin.rpartition(",")
     taken = before.split(",")
-    return _plain((f"{before}{comma}{each}" for each in _names()["needs"] if each not in taken), begin)
+    return _plain((f"{before}{comma}{word}" for word in _names()["needs"] if word not in taken), begin)
 
 
 def hops(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:

@@ -50,14 +50,14 @@ def finish(directory: Path, nodes: Nodes, given: dict[str, Any]) -> NoReturn:
     from ciphercost.runs import html_page, spread
 
     tell = (lambda _: None) if given["no_progress"] else note
-    found = spread.run_remaining(directory, nodes, tell)
+    concluded = spread.run_remaining(directory, nodes, tell)
 
     def shown() -> None:
-        say(machines_formats.get("terminal")(found))
+        say(machines_formats.get("terminal")(concluded))
         say_saved(directory, directory / html_page.NAME)
 
-    answer(given["json_"], lambda: machines_formats.get("json")(found), shown)
-    raise click.exceptions.Exit(COST_OF_FAILURE if any(each.lost for each in found.run.cells) else 0)
+    answer(given["json_"], lambda: machines_formats.get("json")(concluded), shown)
+    raise click.exceptions.Exit(COST_OF_FAILURE if any(cell.lost for cell in concluded.run.cells) else 0)
 
 
 def report(directory: Path, format_: str, output: Path | None) -> None:
@@ -91,16 +91,16 @@ def compare(
         else:
             run = comparison_types.Run(name, *results.with_intervals(run_directory.find(name)))
             read.append([by_model.of_run(run)])
-    found = [
+    groups = [
         by_model.Group(cpu, comparison.compare(runs, limit=limit, strict=strict, margin=margin))
         for cpu, runs in by_model.grouped(read, one=limit is not None)
     ]
     if format_ == "json":
-        text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+        text = msgspec.json.format(msgspec.json.encode(groups), indent=2).decode()
     else:
         render, mark = comparison_formats.get(format_), "## " if format_ == "md" else ""
-        text = "\n\n".join(f"{mark}{each.cpu}\n\n{render(each.comparison)}" for each in found)
-    answer = "; ".join(f"{each.cpu}: {comparison_text.headline(each.comparison)}" for each in found)
+        text = "\n\n".join(f"{mark}{group.cpu}\n\n{render(group.comparison)}" for group in groups)
+    answer = "; ".join(f"{group.cpu}: {comparison_text.headline(group.comparison)}" for group in groups)
     write_or_print(text, output, answer)
-    statuses = {each.comparison.exit_status for each in found}
-    raise click.exceptions.Exit(next((each for each in SEVERITY if each in statuses), 0))
+    statuses = {group.comparison.exit_status for group in groups}
+    raise click.exceptions.Exit(next((status for status in SEVERITY if status in statuses), 0))

@@ -69,7 +69,7 @@ def show(result: Result, directory: Path, json_: Path | None, render: Callable[[
 
     answer(json_, lambda: formats.get("json")(result), shown)
     if str(json_) == "-":
-        for reason in dict.fromkeys(f"{each.status}: {each.reason}" for each in result.cells if each.reason):
+        for reason in dict.fromkeys(f"{cell.status}: {cell.reason}" for cell in result.cells if cell.reason):
             complain(reason)
 
 
@@ -94,15 +94,15 @@ def command_line() -> str:
 
 def has_failed(result: Any) -> bool:
     """Whether a cell has no number, or ciphercost left a schema on the user's server. Pure."""
-    left = any(each.code == "schema-left" for cell in result.cells for each in cell.warnings)
+    left = any(warning.code == "schema-left" for cell in result.cells for warning in cell.warnings)
     return left or any(cell.status != "ok" for cell in result.cells)
 
 
 def banner(plan: Plan) -> None:
     """Print what ciphercost does to servers that the user already runs, who can reach its own, and what it read in the user's rows."""
-    from ciphercost.commands import _banner, _rows_read
+    from ciphercost.commands import _banner, _dump_read, _rows_read
 
-    for line in (*_banner.lines(plan.cells), *_rows_read.lines(plan.cells)):
+    for line in (*_banner.lines(plan.cells), *_rows_read.lines(plan.cells), *_dump_read.lines(plan.cells)):
         note(line)
 
 

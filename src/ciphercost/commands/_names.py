@@ -20,6 +20,7 @@ REGISTRIES = (
     "engines",
     "mechanisms",
     "hops",
+    "load/drivers",
     "load/workloads",
     "studies",
     "report",
@@ -61,6 +62,8 @@ class Names(TypedDict):
     studies: dict[str, str]
     """Title by name."""
     hops: dict[str, str]
+    clients: list[str]
+    """What makes the load."""
     schemes: list[str]
     """Of URLs that `prove` takes."""
     needs: list[str]
@@ -80,19 +83,19 @@ def names() -> Names:
             kept: Names = json.loads(file.read_text())
             if kept["stamp"] == stamp:
                 return kept
-    made = _read(stamp)
+    fresh_names = _read(stamp)
     with contextlib.suppress(OSError):
-        _write(file, made)
-    return made
+        _write(file, fresh_names)
+    return fresh_names
 
 
 def _stamp() -> str:
     """Changes with the version and with every file of a registry."""
-    found: list[tuple[str, str, int]] = []
+    files: list[tuple[str, str, int]] = []
     for registry in REGISTRIES:
         with contextlib.suppress(FileNotFoundError), os.scandir(PACKAGE / registry) as entries:
-            found += ((registry, each.name, each.stat().st_mtime_ns) for each in entries)
-    return f"{VERSION}-{zlib.crc32(repr(sorted(found)).encode()):08x}"
+            files += ((registry, entry.name, entry.stat().st_mtime_ns) for entry in entries)
+    return f"{VERSION}-{zlib.crc32(repr(sorted(files)).encode()):08x}"
 
 
 def _file() -> Path:
@@ -102,16 +105,16 @@ def _file() -> Path:
     return base / "completion.json"
 
 
-def _write(file: Path, made: Names) -> None:
+def _write(file: Path, all_names: Names) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = file.with_name(f".{file.name}.{os.getpid()}")
-    beside.write_text(json.dumps(made))
+    beside.write_text(json.dumps(all_names))
     beside.replace(file)
 
 
 def _read(stamp: str) -> Names:
     from ciphercost import engines, hops, mechanisms
-    from ciphercost.load import workloads
+    from ciphercost.load import clients, workloads
     from ciphercost.plan import targets
     from ciphercost.report import advice, comparison_formats, formats, inventory, trend_formats
     from ciphercost.studies import catalogue
@@ -122,23 +125,24 @@ def _read(stamp: str) -> Names:
     return Names(
         stamp=stamp,
         engines={
-            each.name: Engine(
-                title=each.title,
-                language=each.language,
-                workload=each.usual_workload,
-                mechanisms=list(mechanisms.of(each)),
+            engine.name: Engine(
+                title=engine.title,
+                language=engine.language,
+                workload=engine.usual_workload,
+                mechanisms=list(mechanisms.of(engine)),
             )
-            for each in every_engine
+            for engine in every_engine
         },
         mechanisms={
-            each.name: Mechanism(
-                title=each.title, factors={factor.name: list(factor.values) for factor in each.factors}
+            mechanism.name: Mechanism(
+                title=mechanism.title, factors={factor.name: list(factor.values) for factor in mechanism.factors}
             )
-            for each in every_mechanism
+            for mechanism in every_mechanism
         },
-        workloads={each.name: _workload(each) for each in every_workload},
+        workloads={workload.name: _workload(workload) for workload in every_workload},
         studies={name: catalogue.entry(name).title for name in catalogue.names()},
         hops={name: hops.get(name).title for name in hops.names()},
+        clients=clients.words(),
         schemes=list(targets.schemes()),
         needs=list(advice.NEEDS),
         lists=list(inventory.TABLES),
@@ -150,7 +154,7 @@ def _read(stamp: str) -> Names:
     )
 
 
-def _workload(each: Any) -> Workload:
-    numbers = {name: [str(value)] for name, value in each.parameters.items()}
-    words = {name: list(values) for name, values in each.choices.items()}
-    return Workload(title=each.title, languages=list(each.languages), parameters=numbers | words)
+def _workload(workload: Any) -> Workload:
+    numbers = {name: [str(value)] for name, value in workload.parameters.items()}
+    words = {name: list(values) for name, values in workload.choices.items()}
+    return Workload(title=workload.title, languages=list(workload.languages), parameters=numbers | words)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ciphercost.commands import _completers
+from ciphercost.commands._script_options import SCRIPTS, SENDING
 from ciphercost.model.errors import UsageError
 
 
@@ -24,14 +25,9 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return apply
 
 
-WHAT, LOAD, YOURS, CONDITIONS, RESULT = (
-    "What to measure",
-    "Load",
-    "Your own server",
-    "Conditions, in both arms",
-    "Output",
-)
-SECTIONS = (WHAT, LOAD, YOURS, CONDITIONS, RESULT)
+WHAT, LOAD, COMMANDS = "What to measure", "Load", "Your own command as the load"
+YOURS, CONDITIONS, RESULT = "Your own server", "Conditions, in both arms", "Output"
+SECTIONS = (WHAT, LOAD, COMMANDS, YOURS, CONDITIONS, RESULT)
 """Groups of the help of commands with many options, in this order."""
 Decorator = Callable[[Any], Any]
 
@@ -41,9 +37,9 @@ def section(title: str, *decorators: Decorator) -> tuple[Decorator, ...]:
 
     def titled(decorator: Decorator) -> Decorator:
         def apply(function: Any) -> Any:
-            made = decorator(function)
-            made.__click_params__[-1].section = title
-            return made
+            decorated = decorator(function)
+            decorated.__click_params__[-1].section = title
+            return decorated
 
         return apply
 
@@ -64,7 +60,7 @@ class Sectioned(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, params in self.sections(ctx).items():
             with formatter.section(title):
-                formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
+                formatter.write_dl([record for param in params if (record := param.get_help_record(ctx))])
 
 
 def time_option(help_: str) -> Callable[[Any], Any]:
@@ -271,12 +267,7 @@ MEASURE = (
             help="What one operation is; see `ciphercost list workloads`. [default: the engine's, e.g. point-select]",
             shell_complete=_completers.workloads,
         ),
-        click.option(
-            "--sql",
-            metavar="FILE",
-            help="Your own statements instead, in pgbench's script language.",
-            shell_complete=_completers.files,
-        ),
+        *SCRIPTS,
         click.option(
             "--csv",
             metavar="FILE",
@@ -284,9 +275,20 @@ MEASURE = (
             shell_complete=_completers.files,
         ),
         click.option(
+            "--secret",
+            metavar="COLUMN,…",
+            help="Columns to encrypt: of --csv, or TABLE.COLUMN,… of --dump. Without --workload: a cell for each operation, search among them.",
+        ),
+        click.option(
             "--no-header",
             is_flag=True,
             help="The first line of --csv is a row; the columns are named column1, column2 …",
+        ),
+        click.option(
+            "--dump",
+            metavar="FILE",
+            help="Your own database, for --sql or --secret: a dump of pg_dump (any form), mysqldump, mariadb-dump or gbak, or a SQLite file.",
+            shell_complete=_completers.files,
         ),
         click.option(
             "--set",
@@ -327,6 +329,7 @@ MEASURE = (
             help="Operations per second of the latency phase. "
             "[default: 60 % of the plain arm's capacity, at most 75 % of the encrypted arm's]",
         ),
+        *SENDING,
         click.option("--no-latency", is_flag=True, help="Skip the latency phase; spend all time on capacity."),
         click.option(
             "--precision", metavar="PERCENT", help="Stop a cell once its 95 % interval is within ± this, e.g. 1%."
@@ -346,8 +349,8 @@ MEASURE = (
         click.option(
             "--client",
             metavar="CLIENT",
-            help="What makes the load: rust, jdbc (the newest driver) or jdbc:VERSION, e.g. jdbc:9.7.0. [default: rust]",
-            shell_complete=_completers.words("rust", "jdbc"),
+            help="What makes the load: rust, jdbc or jdbc:9.7.0, or a driver of `list drivers`: psycopg, psycopg@3.2. [default: rust]",
+            shell_complete=_completers.clients,
         ),
         DRIVER_OPTION,
         *CLUSTER,

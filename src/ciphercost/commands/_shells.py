@@ -51,12 +51,12 @@ SAFE = re.compile(r"[^\w@%+=:,./-]", re.ASCII)
 def harmless(words: Sequence[CompletionItem]) -> list[CompletionItem]:
     """Words without those that hold a control character, and without descriptions that do. Pure."""
     kept = []
-    for each in words:
-        if each.value.isprintable():
-            shown = each.help if each.help and each.help.isprintable() else None
-            kept.append(CompletionItem(each.value, type=each.type, help=shown))
-        elif each.type != "plain":
-            kept.append(CompletionItem("", type=each.type))  # the shell itself lists files and directories
+    for word in words:
+        if word.value.isprintable():
+            shown = word.help if word.help and word.help.isprintable() else None
+            kept.append(CompletionItem(word.value, type=word.type, help=shown))
+        elif word.type != "plain":
+            kept.append(CompletionItem("", type=word.type))  # the shell itself lists files and directories
     return kept
 
 
@@ -93,13 +93,13 @@ class WholeWords(Harmless, shell_completion.BashComplete):
 
 def register() -> None:
     """Let click use the classes above."""
-    for each in (WholeWords, Zsh, Fish):
-        shell_completion.add_completion_class(each)
+    for shell_class in (WholeWords, Zsh, Fish):
+        shell_completion.add_completion_class(shell_class)
 
 
 def script(cli: click.Command, shell: str) -> str:
     """The completion script of `bash`, `zsh` or `fish`."""
     register()
-    found = shell_completion.get_completion_class(shell)
-    assert found is not None
-    return found(cli, {}, PROGRAM, VARIABLE).source()
+    shell_class = shell_completion.get_completion_class(shell)
+    assert shell_class is not None
+    return shell_class(cli, {}, PROGRAM, VARIABLE).source()

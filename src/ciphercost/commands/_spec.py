@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ciphercost.commands._command_options import load_of
 from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
 
@@ -30,11 +31,25 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         factors |= iv_of(mechanism, given["iv"], factors)
     if given["pooled"] and given["workload"] == "connect":
         raise UsageError("--pooled: workload connect opens a connection for each operation; remove --pooled")
-    if given["sql"] and given["workload"]:
-        raise UsageError("--workload and --sql both define the operation; remove one of them")
+    for option in ("sql", "builtin"):
+        if given.get(option) and given["workload"]:
+            raise UsageError(f"--workload and --{option} both define the operation; remove one of them")
+    if given.get("builtin") and given["csv"]:
+        raise UsageError("--csv and --builtin both define the operation; remove one of them")
     if given["csv"] and not given.get("no_progress"):
         announce_reading(given["csv"])
-    for name in ("clients", "rows", "rate", "sessions", "mtu", "max_rate", "max_connections", "agents", "min_agents"):
+    for name in (
+        "clients",
+        "rows",
+        "rate",
+        "sessions",
+        "mtu",
+        "max_rate",
+        "max_connections",
+        "max_tries",
+        "agents",
+        "min_agents",
+    ):
         if given.get(name) is not None and given[name] <= 0:
             least = "above 0" if name.endswith("rate") else "at least 1"
             raise UsageError(f"--{name.replace('_', '-')} {given[name]:g}: must be {least}")
@@ -42,7 +57,8 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         raise UsageError(
             f"--max-rate: --regime {given['regime']} loads the server as fast as it answers; remove one of them"
         )
-    usual = tables.DEFAULT_WORKLOAD if given["csv"] else engines.get(engine).usual_workload
+    own_rows = given["csv"] or (given.get("dump") and given.get("secret"))
+    usual = tables.DEFAULT_WORKLOAD if own_rows else engines.get(engine).usual_workload
     return CellSpec(
         engine=engine,
         version=version,
@@ -55,15 +71,24 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         regime=given["regime"] or ("latency" if given.get("max_rate") else "capacity"),
         per_request=given["pooled"] is False,
         rate=given["rate"] or 0.0,
-        url=" ".join(as_url(each.strip()).replace(" ", "%20") for each in given["urls"]),
+        url=" ".join(
+            (url if engines.get(engine).by_command else as_url(url.strip())).strip().replace(" ", "%20")
+            for url in given["urls"]
+        ),
         ca=given["ca"] or "",
         cert=given.get("cert") or "",
         key=given.get("key") or "",
         server_name=given.get("server_name") or "",
         bindir=given["bindir"] or "",
-        sql=given["sql"] or "",
+        sql=list(files) if len(files := given["sql"] or ()) > 1 else "".join(files),
+        builtin=list(given.get("builtin") or ()),
+        define=pairs("-D", given.get("define") or (), "scale=10"),
+        protocol=given.get("protocol") or "",
+        max_tries=given.get("max_tries") or 0,
         csv=given["csv"] or "",
         no_header=bool(given.get("no_header")),
+        secret=secret_names(given.get("secret")),
+        dump=given.get("dump") or "",
         headers=names,
         headers_file=headers_file,
         cpu_crypto=given["cpu_crypto"] or "on",
@@ -82,7 +107,18 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         max_latency=units.duration(given["max_latency"], "--max-latency") if given.get("max_latency") else 0.0,
         objective=latency_objective.parse(given["objective"]).text if given.get("objective") else "",
         settings=pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
+        command=load_of(given),
     )
+
+
+def secret_names(text: str | None) -> list[str]:
+    """The columns that --secret names. Raises UsageError."""
+    if text is None:
+        return []
+    listed = [name.strip() for name in text.split(",")]
+    if not all(listed):
+        raise UsageError(f"--secret '{text}': write names of columns with commas, e.g. --secret ssn,diagnosis")
+    return listed
 
 
 SECOND = re.compile(r",\s*(?=[a-z_-]+=)")
@@ -91,18 +127,18 @@ SECOND = re.compile(r",\s*(?=[a-z_-]+=)")
 
 def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
     """Values of a repeatable option `NAME=VALUE`, by name. Raises UsageError."""
-    found: dict[str, str] = {}
-    for each in texts:
-        name, equals, value = each.partition("=")
+    value_by_name: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option} {each}: write NAME=VALUE, e.g. {option} {example}")
-        if found.get(name, value) != value:
-            raise UsageError(f"{option} {each}: {name} is already {found[name]}; write it once")
+            raise UsageError(f"{option} {text}: write NAME=VALUE, e.g. {option} {example}")
+        if value_by_name.get(name, value) != value:
+            raise UsageError(f"{option} {text}: {name} is already {value_by_name[name]}; write it once")
         if option == "--set" and SECOND.search(value):
-            apart = " ".join(f"--set {part}" for part in SECOND.split(each))
-            raise UsageError(f"--set {each}: one factor for each --set; write {apart}")
-        found[name] = value
-    return found
+            apart = " ".join(f"--set {part}" for part in SECOND.split(text))
+            raise UsageError(f"--set {text}: one factor for each --set; write {apart}")
+        value_by_name[name] = value
+    return value_by_name
 
 
 def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]:
@@ -111,8 +147,8 @@ def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]
 
     if "iv" in factors:
         raise UsageError("--iv and --set iv=… set the same factor; remove one of them")
-    made = mechanisms.get(mechanism)
-    if "iv" not in {factor.name for factor in made.factors}:
+    chosen = mechanisms.get(mechanism)
+    if "iv" not in {factor.name for factor in chosen.factors}:
         why = "ECB has no IV" if "-ecb-" in mechanism else "only column encryption in a mode with an IV has one"
         raise UsageError(f"--iv {value}: {mechanism} has no choice of IV ({why}); remove --iv")
     return {"iv": value}
@@ -176,7 +212,7 @@ def plan_of(cells: list[Any], given: dict[str, Any]) -> Plan:
     from ciphercost.plan import schedule, specs
 
     sessions, time = length_of(given, schedule.seconds(cells))
-    made = specs.plan(
+    plan = specs.plan(
         Spec(
             cells=cells,
             seed=given["seed"],
@@ -189,7 +225,7 @@ def plan_of(cells: list[Any], given: dict[str, Any]) -> Plan:
             **where(given),
         )
     )
-    return specs.long_enough(made)
+    return specs.long_enough(plan)
 
 
 def where(given: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def book(runs: tuple[str, ...], output: Path | None, check_: bool, pack: bool, c
         raise UsageError("name a directory with -o, e.g. -o site")
     paths = find.runs(runs)
     if check_ or pack:
-        raise click.exceptions.Exit(site.each(paths, output if pack else None, say, condense=condense))
+        raise click.exceptions.Exit(site.check_each(paths, output if pack else None, say, condense=condense))
     assert output is not None
     built = site.build(paths, output, say, skip_bad=skip_bad)
     for reason in built.refused:

@@ -38,7 +38,7 @@ def calibrate(engine: str, **given: Any) -> None:
     from ciphercost.report import calibration
     from ciphercost.runs import pipeline
 
-    made = plan_of([cell_of(f"{engine}:none", given)], given)
-    banner(made)
-    failed = measure(given, partial(pipeline.run_in, made), has_failed, calibration.text)
+    plan = plan_of([cell_of(f"{engine}:none", given)], given)
+    banner(plan)
+    failed = measure(given, partial(pipeline.run_in, plan), has_failed, calibration.text)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

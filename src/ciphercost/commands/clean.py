@@ -41,20 +41,26 @@ def clean(
     server_name: str | None,
     wanted: tuple[str, ...],
 ) -> None:
-    """Remove what killed runs left behind.
+    """Remove what killed runs left, and copies of dumps.
 
-    Removes only what carries ciphercost's mark, and nothing that belongs to a run that is still alive.
+    Removes only what carries ciphercost's mark, and nothing that belongs to a run that is still alive. Copies that --dump keeps for
+    later runs are removed too.
     """
-    from ciphercost.host import leftovers
+    from ciphercost.host import kept_dumps, leftovers
     from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.model.own_tls import OwnTls
     from ciphercost.provision import leftover_schemas
 
-    own = OwnTls(ca or "", cert or "", key or "", server_name or "")
-    if url is None and (engine or own.options or wanted):
+    own_tls = OwnTls(ca or "", cert or "", key or "", server_name or "")
+    if url is None and (engine or own_tls.options or wanted):
         raise UsageError(
             "--engine, --ca, --cert, --key, --server-name and --schema describe a server: give its --url too"
         )
-    text, worked = leftover_schemas.sweep(as_url(url), engine or "", own, wanted) if url else leftovers.sweep()
+    text, worked = leftover_schemas.sweep(as_url(url), engine or "", own_tls, wanted) if url else leftovers.sweep()
     say(text)
+    if url is None:
+        lines, gone = kept_dumps.sweep()
+        worked = worked and gone
+        for line in lines:
+            say(line)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

@@ -76,6 +76,6 @@ def compare(
 
         _machines.compare(runs, format_, output, limit=limit, strict=strict, margin=within)
     read = [comparison_types.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
-    found = comparison.compare(read, limit=limit, strict=strict, margin=within)
-    write_or_print(render(found), output, comparison_text.headline(found))
-    raise click.exceptions.Exit(found.exit_status)
+    compared = comparison.compare(read, limit=limit, strict=strict, margin=within)
+    write_or_print(render(compared), output, comparison_text.headline(compared))
+    raise click.exceptions.Exit(compared.exit_status)

@@ -20,10 +20,10 @@ def doctor(fix: bool, yes: bool) -> None:
     if not fix:
         say(doctor.doctor())
         return
-    found = fixes.fixes()
-    if not found:
+    needed = fixes.fixes()
+    if not needed:
         say("# nothing is missing")
     elif not yes:
-        say("\n".join(each.words() for each in found))
-    elif not fixes.run(found, say):
+        say("\n".join(one_fix.words() for one_fix in needed))
+    elif not fixes.run(needed, say):
         raise click.exceptions.Exit(1)

@@ -42,8 +42,8 @@ from ciphercost.commands._say import note
         metavar="MAP",
         help="Meaning of a table's columns, e.g. throughput=tps,arm=mode. Roles: throughput (per second), time (of a row) and "
         "latency (s, ms or us: latency=p95:us), operations (in a row's time), cpu (% or share), arm, clients, workload, factor "
-        "(repeatable: sets cells apart), run (a run's name; run=row: each row is one run), at (seconds since 1970), decimal "
-        "(point or comma).",
+        "(repeatable: sets cells apart; several columns of one figure are workloads), run (a run's name; run=row: each row is one run), "
+        "at (seconds since 1970), decimal (point or comma).",
     ),
     click.option(
         "--no-header",
@@ -70,9 +70,12 @@ from ciphercost.commands._say import note
 def import_(files: tuple[Path, ...], **given: Any) -> None:
     """Import results of other tools and estimate costs from them.
 
-    Reads output of pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, ab, redis-benchmark, valkey-benchmark,
-    memtier_benchmark, hyperfine, and any table (CSV, Markdown, psql, mysql). FILE is a file or a folder. The content shows
-    the tool; words in the file name show the arm (plain, off, notls, … or tls, ssl, on, …).
+    Reads output of pgbench, mysqlslap, sysbench, go-tpc, HammerDB, BenchBase, YCSB, cassandra-stress, redis-benchmark,
+    valkey-benchmark, memtier_benchmark, ab, wrk, wrk2, h2load, hey, oha, k6, vegeta, fortio, siege, autocannon, JMeter,
+    Locust, Gatling, kafka-producer-perf-test, kafka-consumer-perf-test, rabbitmq-perf-test, nats-bench, etcd-benchmark,
+    fio, JMH, Go's benchmarks, criterion, hyperfine, sar, sadf, atop, times of a script, and any table (CSV, .xlsx,
+    Markdown, psql, mysql). FILE is a file or a folder. The content shows the tool; words in the file name show the arm
+    (plain, off, notls, … or tls, ssl, on, …).
     """
     from ciphercost.runs import import_run
 

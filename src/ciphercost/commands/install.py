@@ -27,5 +27,5 @@ def install(target: str, source: str | None) -> None:
     from ciphercost import engines
 
     engine, _, version = target.partition("@")
-    found = engines.get(engine).install(version, source or "")
-    say(f"{found.engine} {found.version} from {found.source}: {found.location}")
+    installation = engines.get(engine).install(version, source or "")
+    say(f"{installation.engine} {installation.version} from {installation.source}: {installation.location}")

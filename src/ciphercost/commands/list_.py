@@ -12,12 +12,12 @@ from ciphercost.commands._say import say
 @click.argument(
     "what",
     required=False,
-    metavar="[engines|mechanisms|workloads|studies|runs|grants]",
+    metavar="[engines|mechanisms|workloads|drivers|studies|runs|grants]",
     shell_complete=_completers.lists,
 )
 @click.argument("only", required=False, metavar="[NAME]", shell_complete=_completers.listed)
 def list_(what: str | None, only: str | None) -> None:
-    """List engines, mechanisms, workloads, studies or runs.
+    """List engines, mechanisms, workloads, drivers, studies or runs.
 
     With NAME, only that one. `ciphercost list grants` prints the rights that a user needs on the server of --url.
     """

@@ -149,8 +149,8 @@ def predict(
         raise UsageError(f"--round-trips {round_trips:g}: must be above 0 and below 1,000,000")
     if given.rate is not None and given.rate <= 0:
         raise UsageError(f"--rate {rate}: must be above 0")
-    own = OwnTls(ca or "", cert or "", key or "", server_name or "")
-    for option, value in (("--for", time), *own.options.items()):
+    own_tls = OwnTls(ca or "", cert or "", key or "", server_name or "")
+    for option, value in (("--for", time), *own_tls.options.items()):
         if value and url is None:
             raise UsageError(f"{option} {value} has no effect without --url; remove it")
     seconds = units.duration(time or "10s", "--for")
@@ -158,12 +158,14 @@ def predict(
         raise UsageError(f"--for {time}: must be from {LEAST:g} s to {MOST / 3600:g} h")
     priced = units.price(price) if price is not None else None
     result = conclude.result_of(run_directory.find(run_))
-    found = [
-        prediction_text.at_price(each, priced)
-        for each in predict_load.predict(result, given, url, seconds=seconds, own_tls=own, begins=note)
+    predictions = [
+        prediction_text.at_price(predicted, priced)
+        for predicted in predict_load.predict(result, given, url, seconds=seconds, own_tls=own_tls, begins=note)
     ]
     text = (
-        msgspec.json.format(msgspec.json.encode(found)).decode() if format_ == "json" else prediction_text.page(found)
+        msgspec.json.format(msgspec.json.encode(predictions)).decode()
+        if format_ == "json"
+        else prediction_text.page(predictions)
     )
     write_or_print(text, None)
 
@@ -173,16 +175,16 @@ def _units(given: Mapping[str, str | None]) -> dict[Unit, float]:
     from ciphercost.load import units
     from ciphercost.model.prediction import UNIT_OPTIONS
 
-    found: dict[Unit, float] = {}
+    rates: dict[Unit, float] = {}
     for unit, option in UNIT_OPTIONS.items():
         text = given[option.removeprefix("--").replace("-", "_")]
         if text is None:
             continue
         if unit != "kilobyte of log":
-            found[unit] = units.rate(text, option)
+            rates[unit] = units.rate(text, option)
             continue
         size, mark, second = text.rpartition("/")
         if not mark or second.strip() != "s":
             raise UsageError(f"{option}: '{text}' is not bytes per second; write e.g. 2MB/s")
-        found[unit] = units.length(size, option) / 1e3
-    return found
+        rates[unit] = units.length(size, option) / 1e3
+    return rates

@@ -80,8 +80,8 @@ BLANK = (
     click.option(
         "--client",
         metavar="CLIENT",
-        help="What connects: rust, jdbc or jdbc:9.7.0. [default: rust]",
-        shell_complete=_completers.words("rust", "jdbc"),
+        help="What connects: rust, jdbc or jdbc:9.7.0, or a driver of `list drivers`: psycopg, psycopg@3.2. [default: rust]",
+        shell_complete=_completers.clients,
     ),
     DRIVER_OPTION,
 )
@@ -90,9 +90,9 @@ def prove(targets: tuple[str, ...], file: Path | None, format_: str | None, outp
 
     The witnesses check independently: the server, the client, and a packet capture or disk scan. The exit
     status is 0 only if every witness confirms the encryption. For jdbc:…, the connection string of your application, it also
-    checks whether the driver verifies the server. A web site whose http and https addresses differ by more than the usual ports
-    has both checked if you give both, and so has a key-value store with its two ports. -f checks many servers at once, and its
-    exit status is 0 only if that of each is.
+    checks whether the driver verifies the server; so for a URL with --client, e.g. psycopg. A web site whose http and https
+    addresses differ by more than the usual ports has both checked if you give both, and so has a key-value store with its two
+    ports. -f checks many servers at once, and its exit status is 0 only if that of each is.
     """
     if file is not None:
         _inventory(targets, file, format_ or "terminal", output, given)
@@ -110,20 +110,22 @@ def prove(targets: tuple[str, ...], file: Path | None, format_: str | None, outp
 
 def _examined(targets: Sequence[str], given: dict[str, Any], row: ProofRow | None = None) -> tuple[bool, str]:
     """(proven, text to print) of a target. `row`: takes the facts. Raises CiphercostError."""
+    from ciphercost.load import drivers
     from ciphercost.load.connection_string.keywords import as_url
     from ciphercost.plan.targets import target_of_url, two_addresses
     from ciphercost.runs import prove_url
 
-    targets = tuple(map(as_url, targets))
+    written, targets = targets, tuple(map(as_url, targets))
     target, *more = targets
     if more and not all(map(two_addresses, targets)):
         raise UsageError(
             f"{' '.join(targets)}: prove checks one target; only a web site and a key-value store have two addresses, "
             "http://… https://… and redis://… rediss://…; -f FILE checks the targets of a file"
         )
-    if target.startswith("jdbc:"):
+    by_driver = "://" in target and (given["client"] or "").partition("@")[0] in drivers.names()
+    if target.startswith("jdbc:") or by_driver:
         from ciphercost.model.own_tls import OwnTls
-        from ciphercost.runs import prove_jdbc_url
+        from ciphercost.runs import prove_driver_url, prove_jdbc_url
 
         for option, name in (
             ("--set", "factors"),
@@ -132,11 +134,15 @@ def _examined(targets: Sequence[str], given: dict[str, Any], row: ProofRow | Non
             ("--server-name", "server_name"),
             ("--header", "headers"),
             ("--bindir", "bindir"),
+            *([("--driver", "driver")] if by_driver else []),
         ):
             if given[name]:
-                raise UsageError(f"{option} has no effect with a JDBC URL; remove it")
-        own = OwnTls(cert=given["cert"] or "", key=given["key"] or "")
-        return prove_jdbc_url.examine(target, given["driver"] or "", given["client"] or "", own, row)
+                what = f"--client {given['client']} and a URL" if by_driver else "a JDBC URL"
+                raise UsageError(f"{option} has no effect with {what}; remove it")
+        own_tls = OwnTls(cert=given["cert"] or "", key=given["key"] or "")
+        if by_driver:
+            return prove_driver_url.examine(written[0], given["client"], own_tls, row)
+        return prove_jdbc_url.examine(target, given["driver"] or "", given["client"] or "", own_tls, row)
     is_url = "://" in target
     cell = cell_of(
         target_of_url(target) if is_url else target,
@@ -159,18 +165,20 @@ def _inventory(targets: Sequence[str], file: Path, name: str, output: Path | Non
             context = prove.make_context("prove", list(words))
         except click.ClickException as error:
             raise UsageError(error.format_message()) from None
-        own = context.params
+        line_options = context.params
         for extra in ("file", "format_", "output"):
-            if own.pop(extra):
+            if line_options.pop(extra):
                 raise UsageError(
                     "a line of a file names a target and its own options; -f, --format and -o are for all of them"
                 )
-        named = own.pop("targets")
+        named = line_options.pop("targets")
         if not named or not ("://" in named[0] or named[0].startswith("jdbc:") or "=" in named[0]):
             raise UsageError(
                 f"{' '.join(named) or 'nothing'}: not the URL of a server that you run; -f takes URLs only"
             )
-        proven, row.details = _examined(named, {option: value or given[option] for option, value in own.items()}, row)
+        proven, row.details = _examined(
+            named, {option: value or given[option] for option, value in line_options.items()}, row
+        )
         return proven
 
     rows = prove_inventory.examine(prove_inventory.read(file), one)

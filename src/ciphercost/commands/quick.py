@@ -25,8 +25,8 @@ def quick(**given: Any) -> None:
 
     quick.spec(given["seed"], given["time_"])  # refuses bad usage before anything is fetched
     cells, more = quick.cells()
-    made = quick.plan(given["seed"], given["time_"], cells)
-    failed = measure(given, partial(pipeline.run_in, made), has_failed)
+    plan = quick.plan(given["seed"], given["time_"], cells)
+    failed = measure(given, partial(pipeline.run_in, plan), has_failed)
     if more:
         complain(more)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

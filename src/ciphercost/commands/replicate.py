@@ -45,8 +45,8 @@ STUDY_OPTIONS = (
 @options(
     click.option(
         "--engine",
-        metavar="ENGINE",
-        help="Run on this server instead of the study's. For studies of several servers: a selection A,B. [default: the study's]",
+        metavar="ENGINE[@VERSION]",
+        help="Run on this server instead of the study's. For studies of several servers: a selection A,B@VERSION. [default: the study's]",
         shell_complete=_completers.engines,
     ),
     time_option("Load time of each operation by ciphercost's method. [default: the study's, 14s to 60s]"),
@@ -131,7 +131,7 @@ STUDY_OPTIONS = (
     click.option(
         "--cpu-crypto",
         type=click.Choice(["on", "off"]),
-        help="column-functions: off hides the CPU's AES instructions from both arms, as in the study. [default: on]",
+        help="column-functions: off hides the CPU's AES instructions from both arms. [default: on]",
     ),
     click.option(
         "--bandwidth", metavar="RATE", help="pq-tls: bandwidth of its slow link, e.g. 1mbit. [default: 2mbit]"
@@ -165,10 +165,10 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
         asked = replicate_all.new_record(seconds, given["seed"], engine or "", options_, command_line())
         all_studies(replicate_all.begin(given["output"], asked), given)
     (chosen,) = replicate.chosen(study, options_)
-    made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
+    spec = replicate.spec_of(chosen, engine or chosen.engine, seconds or chosen.seconds, given["seed"])
     if given["quick"]:
-        made = replicate.quick(made)
-    failed = measure(given, partial(replicate.run_in, chosen, made, options=options_), replicate.failed)
+        spec = replicate.quick(spec)
+    failed = measure(given, partial(replicate.run_in, chosen, spec, options=options_), replicate.failed)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 
@@ -179,6 +179,6 @@ def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
 
     shown = not given["no_progress"]
     tell = note if shown else lambda _: None
-    found = replicate_all.run_remaining(directory, lambda: progress.pick(shown), tell)
-    answer(given["json_"], lambda: replicate_all.as_json(directory, found), lambda: say(together.page(found)))
-    raise click.exceptions.Exit(COST_OF_FAILURE if replicate_all.failed(found) else 0)
+    outcomes = replicate_all.run_remaining(directory, lambda: progress.pick(shown), tell)
+    answer(given["json_"], lambda: replicate_all.as_json(directory, outcomes), lambda: say(together.page(outcomes)))
+    raise click.exceptions.Exit(COST_OF_FAILURE if replicate_all.failed(outcomes) else 0)

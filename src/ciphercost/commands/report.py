@@ -149,10 +149,10 @@ def _report_all(directory: Path, format_: str, output: Path | None) -> None:
 
     if format_ == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE")
-    found = replicate_all.outcomes(directory)
+    outcomes = replicate_all.outcomes(directory)
     if format_ == "html" and output is not None:
         from ciphercost.report.formats import html
 
-        html.write_all(replicate_all.as_page(directory, found), output)
+        html.write_all(replicate_all.as_page(directory, outcomes), output)
         return
-    write_or_print(replicate_all.as_json(directory, found) if format_ == "json" else together.page(found), output)
+    write_or_print(replicate_all.as_json(directory, outcomes) if format_ == "json" else together.page(outcomes), output)

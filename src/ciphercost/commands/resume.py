@@ -11,7 +11,7 @@ import click
 from ciphercost.commands import _completers
 from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
 from ciphercost.commands._options import HEADER_OPTION, JSON, NO_PROGRESS, PASSWORD_OPTIONS, options
-from ciphercost.commands._say import say
+from ciphercost.commands._say import Loading, say
 from ciphercost.commands.replicate import all_studies
 
 
@@ -40,8 +40,11 @@ def resume(run_: str, **given: Any) -> None:
     """
     from ciphercost.load import headers
     from ciphercost.model import run_directory
+    from ciphercost.provision import dump_tables
     from ciphercost.runs import replicate, replicate_all, resume, spread
 
+    loading = Loading()
+    click.get_current_context().with_resource(dump_tables.available(loading.say, loading.show))
     headers.remember(given.pop("headers"))
     if (several := replicate_all.find(run_)) is not None:
         replicate_all.check(several, trusted=given["trust_record"])

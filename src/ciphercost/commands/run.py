@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from ciphercost.commands import _completers
+from ciphercost.commands._command_options import COMMAND
 from ciphercost.commands._measure import run_plan
 from ciphercost.commands._options import (
     CELL_TIME,
+    COMMANDS,
     LOAD,
     MEASURE,
     OBJECTIVE,
@@ -22,7 +24,7 @@ from ciphercost.commands._options import (
     options,
     section,
 )
-from ciphercost.commands._say import say_data
+from ciphercost.commands._say import Loading, say_data
 from ciphercost.commands._spec import cell_of, plan_of, refuse_beside_a_file, where
 from ciphercost.model.errors import UsageError
 
@@ -82,6 +84,7 @@ Examples:
         ),
     ),
     *section(LOAD, OBJECTIVE, CELL_TIME, *OVER_MACHINES),
+    *section(COMMANDS, *COMMAND),
     *OUTPUT,
     PRICE,
     click.option("--print-spec", is_flag=True, help="Print the run as a TOML file and exit."),
@@ -94,43 +97,61 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     cells, as --print-spec writes it.
     """
 
-    from ciphercost.load import password_command
-    from ciphercost.load.jdbc.options import settled
+    from ciphercost.load import command_secrets, password_command
+    from ciphercost.load.clients import settled
     from ciphercost.plan import matrix, toml
+    from ciphercost.provision import dump_tables
+    from ciphercost.runs import command_readers
+
+    loading = Loading()
+    click.get_current_context().with_resource(dump_tables.available(loading.say, loading.show))
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
         refuse_beside_a_file(targets[0])
-        made = toml.plan(Path(targets[0]), where(given))
+        plan = toml.plan(Path(targets[0]), where(given))
     else:
-        several = [each for each in ("split_", "matrix", "hop") if given[each]]
+        several = [option for option in ("split_", "matrix", "hop") if given[option]]
         if len(several) > 1:
-            first, second = (f"--{each.rstrip('_')}" for each in several[:2])
+            first, second = (f"--{option.rstrip('_')}" for option in several[:2])
             raise UsageError(f"{first} and {second} are two experiments; run one after the other")
-        if given["split_"] and (wrong := [each for each in ("workload", "sql", "csv", "rows") if given[each]]):
+        if given["split_"] and (
+            wrong := [option for option in ("workload", "sql", "builtin", "csv", "dump", "rows") if given[option]]
+        ):
             raise UsageError(f"--split has its own workloads; remove --{wrong[0]}")
-        if given["versus"] and (other := next((each for each in ("split_", "hop") if given[each]), "")):
+        if given["versus"] and (other := next((option for option in ("split_", "hop") if given[option]), "")):
             raise UsageError(
                 f"--{other.rstrip('_')} tells what encryption adds to none, and --versus compares two encrypted settings; remove one of them"
             )
         cells = [cell_of(target, given) for target in targets]
+        if any(cell.command for cell in cells) and (
+            other := next((name for name in ("split_", "hop") if given[name]), "")
+        ):
+            raise UsageError(
+                f"--{other.rstrip('_')}: ciphercost chooses its load and its server, and a command brings its own; remove --{other.rstrip('_')}"
+            )
         grouped = [expanded(cell, number, given) for number, cell in enumerate(cells)]
-        made = plan_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)
+        plan = plan_of(settled(matrix.with_controls([cell for cells in grouped for cell in cells])), given)
+    command_readers.check(plan.spec.cells)
     if print_spec:
-        if any(cell.headers for cell in made.spec.cells):
+        if any(cell.headers for cell in plan.spec.cells):
             raise UsageError(
                 "--print-spec: a spec holds no header's value; put the headers into a file, one a line, and name it with --header @FILE"
+            )
+        if command_secrets.recorded_spec(plan.spec) != plan.spec:
+            raise UsageError(
+                "--print-spec: a command holds a secret, and a spec file would keep it; put the secret into the environment"
             )
         if password_command.found():
             raise UsageError(
                 f"--print-spec: a spec holds no {password_command.OPTION}; remove it here, and give it again with the file"
             )
-        say_data(toml.dump(made.spec), nl=False)
+        say_data(toml.dump(plan.spec), nl=False)
         return
-    if made.spec.spread:
+    if plan.spec.spread:
         from ciphercost.commands import _machines
 
-        _machines.start(made, given)
-    run_plan(made, given)
+        _machines.start(plan, given)
+    run_plan(plan, given)
 
 
 def expanded(cell: Any, number: int, given: dict[str, Any]) -> list[Any]:
@@ -141,4 +162,6 @@ def expanded(cell: Any, number: int, given: dict[str, Any]) -> list[Any]:
         return matrix.split(cell, number)
     if given["hop"]:
         return matrix.through(cell, given["hop"], number)
+    if cell.secret and (cell.csv or cell.dump_rows) and not given["workload"] and not given["matrix"]:
+        return matrix.operations(cell, number)
     return matrix.matrix(cell, given["matrix"], number)

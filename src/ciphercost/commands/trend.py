@@ -52,6 +52,6 @@ def trend(runs: tuple[str, ...], format_: str | None, output: Path | None, fail_
     render = trend_formats.get(name)
     if name == "html" and output is None:
         raise UsageError("--format html needs a file: add -o FILE.html")
-    made = trend_analysis.trend(trend_input.read(runs), fail_on_rise=fail_on_rise)
-    write_or_print(render(made), output, trend_text.headline(made))
-    raise click.exceptions.Exit(made.exit_status)
+    analysis = trend_analysis.trend(trend_input.read(runs), fail_on_rise=fail_on_rise)
+    write_or_print(render(analysis), output, trend_text.headline(analysis))
+    raise click.exceptions.Exit(analysis.exit_status)

@@ -115,6 +115,8 @@ class Engine(ABC):
     """True: the Rust agent does not know its protocol, so the Java agent makes every connection, by the server's JDBC driver."""
     foreign: bool = False
     """True: ciphercost never starts this server; you name a running one by URL."""
+    by_command: bool = False
+    """True: commands of the user's make the load, and no agent speaks to the server."""
     no_url: str = ""
     """Why the engine takes no `--url`. Follows the engine's name in the error; empty: a general reason."""
     mute: tuple[Witness, ...] = ()

@@ -40,11 +40,11 @@ class Found(Engine):
     """Oldest major version that ciphercost starts."""
 
     def available(self) -> Iterable[Installation]:
-        found: dict[str, Installation] = {}
+        installations: dict[str, Installation] = {}
         for bindir in self.usual_places():
-            if str(bindir) not in found and (version := self.version_in(bindir)) and self._new_enough(version):
-                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
-        return [*found.values(), *package_cache.installed(self.name)]
+            if str(bindir) not in installations and (version := self.version_in(bindir)) and self._new_enough(version):
+                installations[str(bindir)] = Installation(self.name, version, "path", str(bindir))
+        return [*installations.values(), *package_cache.installed(self.name)]
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if url:
@@ -52,9 +52,9 @@ class Found(Engine):
             return Installation(self.name, version, "running", url)
         if bindir:
             return self._in_directory(Path(bindir).absolute(), version)
-        for each in self.available():
-            if versions.matches(each.version, version) and package_cache.reachable(Path(each.location)):
-                return each
+        for installation in self.available():
+            if versions.matches(installation.version, version) and package_cache.reachable(Path(installation.location)):
+                return installation
         return self.install(version)
 
     def install(self, version: str = "", source: str = "") -> Installation:
@@ -80,21 +80,21 @@ class Found(Engine):
         )
 
     def _in_directory(self, bindir: Path, version: str) -> Installation:
-        found = self.version_in(bindir)
-        if not found:
+        actual_version = self.version_in(bindir)
+        if not actual_version:
             raise MissingServer(f"--bindir {bindir}: {self.absent}")
-        if not versions.matches(found, version):
-            raise MissingServer(f"--bindir {bindir}: this is {self.title} {found}, not {version}")
-        if not self._new_enough(found):
+        if not versions.matches(actual_version, version):
+            raise MissingServer(f"--bindir {bindir}: this is {self.title} {actual_version}, not {version}")
+        if not self._new_enough(actual_version):
             raise MissingServer(
-                f"--bindir {bindir}: this is {self.title} {found}; ciphercost needs {self.oldest}.0 or later"
+                f"--bindir {bindir}: this is {self.title} {actual_version}; ciphercost needs {self.oldest}.0 or later"
             )
         if not package_cache.reachable(bindir):
             raise UsageError(
                 f"--bindir {bindir}: when you are root, servers run as user 'nobody', who can't reach this directory. "
                 "Move it, or run ciphercost as another user."
             )
-        return Installation(self.name, found, "path", str(bindir))
+        return Installation(self.name, actual_version, "path", str(bindir))
 
     def _new_enough(self, version: str) -> bool:
         return versions.version_key(version) >= (self.oldest,)

@@ -82,8 +82,8 @@ class KeyValueStore(Packaged, HasTls):
 
         def command(port: int) -> list[str | Path]:
             tls[:] = [free_port(address)] if self.certificate_setting in given else []
-            own = self.arguments(directory, password, address, port, tls[0] if tls else 0, given)
-            return [self.program(installation), *own]
+            arguments = self.arguments(directory, password, address, port, tls[0] if tls else 0, given)
+            return [self.program(installation), *arguments]
 
         started = launch(
             request.supervisor,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 """File in a server's directory (mode 0600): the random password of ciphercost's own user."""
+DATABASE_FILE = "ciphercost.database"
+"""Beside it, if the user's dump brought a database of another name: that name."""
 STOP_SECONDS = 60.0
 YOURS = "your server"
 
@@ -54,11 +56,15 @@ class StartedServer(Server):
             host=self.address,
             port=self.port,
             user=self.user,
-            database=self.database,
+            database=self._database_of_dump() or self.database,
             password=Secret((self.directory / PASSWORD_FILE).read_text()),
             # The user trusts that network, and the password is this server's alone.
             trusted=not is_loopback(self.address),
         )
+
+    def _database_of_dump(self) -> str:
+        file = self.directory / DATABASE_FILE
+        return file.read_text() if file.exists() else ""
 
     def stop(self) -> None:
         """Stop in an orderly way, by the signal chosen at the start."""

@@ -45,8 +45,8 @@ class Packaged(Found):
 
     def usual_places(self) -> Iterator[Path]:
         for program in self.programs:
-            if found := shutil.which(program):
-                yield Path(found).resolve().parent
+            if location := shutil.which(program):
+                yield Path(location).resolve().parent
         for pattern in self.places:
             yield from sorted(Path("/").glob(pattern), key=lambda path: versions.version_key(str(path)), reverse=True)
 
@@ -61,14 +61,18 @@ class Packaged(Found):
     def program(self, installation: Installation) -> Path:
         """Return the path of the server program."""
         bindir = Path(installation.location)
-        return next(bindir / each for each in self.programs if (bindir / each).exists())
+        return next(bindir / program for program in self.programs if (bindir / program).exists())
 
     def sources(self) -> Mapping[str, Callable[[str], Installation]]:
         return {"debian": self._from_debian, "apt": self._from_apt}
 
     def _from_debian(self, version: str) -> Installation:
         """Unpack the packages of a Debian suite into a private directory."""
-        fits = [each for each in self.suites if versions.matches(each, version) or versions.matches(version, each)]
+        fits = [
+            offered
+            for offered in self.suites
+            if versions.matches(offered, version) or versions.matches(version, offered)
+        ]
         if not fits:
             raise MissingServer(f"Debian has no such version (it has {', '.join(self.suites)})")
         suite = self.suites[fits[-1]]
@@ -84,8 +88,8 @@ class Packaged(Found):
 
         def make(work: Work) -> Receipt:
             with debian.of_release(work) as lists:
-                if not versions.matches(found := lists.need(self.packages[0]), version):
-                    raise MissingServer(f"this system's release has {self.title} {found}, not {version}")
+                if not versions.matches(offered := lists.need(self.packages[0]), version):
+                    raise MissingServer(f"this system's release has {self.title} {offered}, not {version}")
                 lists.unpack(self.packages, work.path)
             return self._receipt(work, "apt")
 
@@ -93,7 +97,7 @@ class Packaged(Found):
 
     def _receipt(self, work: Work, source: str) -> Receipt:
         """Make the unpacked server run from its private directory. Raises MissingServer if it can't."""
-        program = next((each for each in self.programs if (work.path / self.place / each).exists()), "")
+        program = next((name for name in self.programs if (work.path / self.place / name).exists()), "")
         if not program:
             raise MissingServer(f"the packages {', '.join(self.packages)} contain no {self.programs[0]}")
         version = self.printed_version(work.path / self.place / program, run_in_place.with_loader(work.path))

@@ -44,12 +44,12 @@ class PostgresqlCounters(CounterReader):
         ((version, tracked, kind, utility, self._schema, all_stats),) = self._ask(FACTS)
         self._utility = utility == "on"
         self._tracked = tracked == "on"
-        own = f"{self._schema}.pg_stat_statements"
+        statements = f"{self._schema}.pg_stat_statements"
         why = self._no_statements(str(kind))
         columns: tuple[str, ...] = ()
         if not why:
             try:
-                columns = self.agent.reply(self.arm, f"SELECT * FROM {own}(false) LIMIT 0").columns
+                columns = self.agent.reply(self.arm, f"SELECT * FROM {statements}(false) LIMIT 0").columns
             except AgentError as error:
                 why = f"pg_stat_statements can't be read ({error.words})"
         self._statements = not why
@@ -57,9 +57,9 @@ class PostgresqlCounters(CounterReader):
         top = " FILTER (WHERE toplevel)" if "toplevel" in columns else ""
         parts = [OF_DATABASES, ENCRYPTED if all_stats == "t" else "0"]
         if self._statements:
-            parts.append(f"(SELECT sum(calls){top} FROM {own}(false))")
+            parts.append(f"(SELECT sum(calls){top} FROM {statements}(false))")
             # Since PostgreSQL 14 it says when it was reset, and how often it was full and forgot the rarest statements.
-            told = f"(SELECT stats_reset::text FROM {own}_info), (SELECT dealloc FROM {own}_info)"
+            told = f"(SELECT stats_reset::text FROM {statements}_info), (SELECT dealloc FROM {statements}_info)"
             parts.append(told if "toplevel" in columns else "'', ''")
         if int(str(version)) >= FLUSHES:
             parts.append("pg_stat_force_next_flush()")
@@ -95,16 +95,16 @@ class PostgresqlCounters(CounterReader):
     def read(self) -> Counted:
         ((mark, transactions, sessions, encrypted, *more),) = self._ask(self._sql)
         # What earlier reads did is in the counters by now; this one is not.
-        own, self._reads = self._reads, self._reads + 1
+        own_reads, self._reads = self._reads, self._reads + 1
         counts, marks, notes, lost = [], [str(mark)], [], ""
         if self._statements:
             calls, reset, forgot, *_ = more
             marks.append(str(reset))
             lost = str(forgot)
-            done = float(calls or 0) - own * (3 if self._utility else 1)
+            done = float(calls or 0) - own_reads * (3 if self._utility else 1)
             counts.append(Count("operations", done, "statements: calls in pg_stat_statements, all databases"))
         if self._tracked:
-            done = float(transactions or 0) - own
+            done = float(transactions or 0) - own_reads
             counts.append(Count("transactions" if self._statements else "operations", done, OF_TRANSACTIONS))
             counts.append(Count("connections", float(sessions or 0), "sessions in pg_stat_database, all databases"))
         else:

@@ -50,27 +50,27 @@ class Pair(NamedTuple):
     @property
     def either(self) -> ConnectionString:
         """The encrypted one, if it is named."""
-        found = self.encrypted or self.plain
-        assert found is not None
-        return found
+        named = self.encrypted or self.plain
+        assert named is not None
+        return named
 
 
 def pair(engine: str, url: str) -> Pair:
     """Read one or two URLs of this engine, separated by a space. Raises UsageError."""
-    found: dict[bool, ConnectionString] = {}
+    by_tls: dict[bool, ConnectionString] = {}
     strings = strings_of(engine)
-    for each in url.split():
-        tls = strings.encrypts(each)
-        asked = strings.read(each)
-        if tls in found:
-            scheme = each.partition("://")[0].lower().removesuffix("s")
+    for one_url in url.split():
+        tls = strings.encrypts(one_url)
+        asked = strings.read(one_url)
+        if tls in by_tls:
+            scheme = one_url.partition("://")[0].lower().removesuffix("s")
             raise UsageError(
                 f"--url: two URLs {'with' if tls else 'without'} TLS; give one with {scheme}:// and one with {scheme}s://"
             )
-        found[tls] = asked
-    if not found:
+        by_tls[tls] = asked
+    if not by_tls:
         raise UsageError("--url is empty; give --url redis://HOST:PORT --url rediss://HOST:PORT")
-    both = Pair(found.get(False), found.get(True))
+    both = Pair(by_tls.get(False), by_tls.get(True))
     if both.plain and both.encrypted and both.plain.user != both.encrypted.user:
         raise UsageError(
             f"--url: the URLs name two users, {both.plain.user} and {both.encrypted.user}; both arms log in as the same one"
@@ -117,8 +117,8 @@ class RunningStore(_network.RunningServer):
             self.no_plain_arm = IN_CLEAR
 
     def password(self) -> Secret | None:
-        found: Secret | None = strings_of(self._engine).password_found(self._engine)
-        return found
+        password: Secret | None = strings_of(self._engine).password_found(self._engine)
+        return password
 
     def connection(self) -> Connection:
         # The name is that of the port with TLS alone, in `other_ports`.
@@ -148,10 +148,10 @@ class RunningMemcached(RunningStore):
     def wants_login(self) -> bool:
         """Whether a server there refuses a command before a login. One that can't be asked counts as one that does not."""
         if self._wants_login is None:
-            found = _refuses_strangers(*self._places[-1], tls=True) if self._both.encrypted else None
-            if found is None and self._both.plain:
-                found = _refuses_strangers(*self._places[0], tls=False)
-            self._wants_login = bool(found)
+            refused = _refuses_strangers(*self._places[-1], tls=True) if self._both.encrypted else None
+            if refused is None and self._both.plain:
+                refused = _refuses_strangers(*self._places[0], tls=False)
+            self._wants_login = bool(refused)
         return self._wants_login
 
     def connection(self) -> Connection:
@@ -182,13 +182,14 @@ class TakesStoreUrl(TakesUrl):
 
     def connection_string(self, url: str) -> ConnectionString | None:
         both = pair(self.name, url)
-        notes = tuple(dict.fromkeys(note for each in both if each for note in each.notes))
+        notes = tuple(dict.fromkeys(note for string in both if string for note in string.notes))
         return msgspec.structs.replace(both.either, urls=(url,), notes=notes)
 
     def check_pair(self, url: str) -> None:
         if None in pair(self.name, url):
             given = [
-                f"--url {each}" for each in sorted((url, _other(self.name, url)), key=strings_of(self.name).encrypts)
+                f"--url {address}"
+                for address in sorted((url, _other(self.name, url)), key=strings_of(self.name).encrypts)
             ]
             raise UsageError(
                 f"--url {_other(self.name, url)} is missing: plain and TLS are two ports of this server, and a run compares both, so give both: "

@@ -138,7 +138,7 @@ class Apache(LargeDocument, Web):
                     port=ports.tls,
                     certificate=given["certificate"],
                     key=given["key"],
-                    protocols=" ".join(f"+{each}" for each in protocols),
+                    protocols=" ".join(f"+{protocol}" for protocol in protocols),
                     suites12=suites,
                     suites13=":".join(tls_names.offered("1.3")),
                     cache=f"shmcb:{config.directory / 'tmp' / 'sessions'}(33554432)" if cached else "none",
@@ -155,7 +155,7 @@ class Apache(LargeDocument, Web):
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,
-            modules=modules(config.root, config.own),
+            modules=modules(config.root, config.settings),
             listen="\n".join(f"Listen {config.address}:{port}" for port in listening),
             processes=processes,
             threads=threads,
@@ -164,10 +164,10 @@ class Apache(LargeDocument, Web):
             log=config.log,
             hosts=hosts,
         )
-        own = dict(config.own)
-        if sending := next((own.pop(name) for name in list(own) if canonical(name) == "enablesendfile"), ""):
+        settings = dict(config.settings)
+        if sending := next((settings.pop(name) for name in list(settings) if canonical(name) == "enablesendfile"), ""):
             text = text.replace("EnableSendfile On", f"EnableSendfile {sending}")
-        text = with_settings(text, own, lambda _: "DirectoryIndex index.html\n")
+        text = with_settings(text, settings, lambda _: "DirectoryIndex index.html\n")
         (config.directory / "mime.types").write_text(
             "text/html html\ntext/plain txt\nimage/jpeg jpg\napplication/json json\n"
         )
@@ -180,25 +180,25 @@ class Apache(LargeDocument, Web):
         return "a value of Apache does not end with a backslash and has no |" if re.search(r"\\$|\|", value) else ""
 
 
-def modules(root: Path, own: Mapping[str, str] = MappingProxyType({})) -> str:
+def modules(root: Path, settings: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the LoadModule lines, with the module directory of this build. Raises MissingServer."""
-    place = next((root / each for each in PLACES if (root / each / "mod_mpm_event.so").exists()), None)
+    place = next((root / directory for directory in PLACES if (root / directory / "mod_mpm_event.so").exists()), None)
     if place is None:
         raise MissingServer(
             f"Apache in {root}: its modules are missing (looked for mod_mpm_event.so in {', '.join(PLACES)}). "
             "Install the whole server package."
         )
     # A module without a file is built in.
-    files = {name: place / f"mod_{name}.so" for name in (*MODULES, *_more(own))}
+    files = {name: place / f"mod_{name}.so" for name in (*MODULES, *_more(settings))}
     return "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items() if file.exists())
 
 
-def _more(own: Iterable[str]) -> list[str]:
+def _more(names: Iterable[str]) -> list[str]:
     """Return the modules that the user's settings need beside ours. Pure."""
-    found = [
-        modules for name in own for pattern, modules in MORE_MODULES.items() if re.fullmatch(pattern, canonical(name))
+    needed = [
+        modules for name in names for pattern, modules in MORE_MODULES.items() if re.fullmatch(pattern, canonical(name))
     ]
-    return list(dict.fromkeys(each for several in found for each in several))
+    return list(dict.fromkeys(module for several in needed for module in several))
 
 
 ENGINE = Apache()

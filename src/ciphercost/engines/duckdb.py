@@ -112,10 +112,10 @@ class DuckDb(StoresData):
         jar.unlink()
         jar.parent.rmdir()
         pypi.unpack_wheel(EXTENSION, work)
-        found = [path for path in work.path.rglob(LOADED) if f"v{VERSION}" in path.parts]
-        if len(found) != 1:
+        files = [path for path in work.path.rglob(LOADED) if f"v{VERSION}" in path.parts]
+        if len(files) != 1:
             raise MissingServer(f"the wheel {EXTENSION} holds no {LOADED} for DuckDB {VERSION}")
-        found[0].rename(work.path / LOADED)
+        files[0].rename(work.path / LOADED)
         return Receipt(self.name, VERSION, "maven", ".")
 
     def initialise(

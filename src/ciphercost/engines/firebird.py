@@ -14,15 +14,17 @@ import secrets
 import shutil
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest, _firebird_pages, _network
+from ciphercost.engines._dumps import firebird as dumps
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.settings import Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import Spill, StoresData
@@ -120,8 +122,8 @@ def _packages(series: str) -> list[str]:
 
 
 def _usual_places() -> Iterator[Path]:
-    if found := shutil.which("firebird"):
-        yield Path(found).resolve().parent
+    if location := shutil.which("firebird"):
+        yield Path(location).resolve().parent
     for pattern in ("usr/lib/firebird/*/bin", "opt/firebird*/bin", "usr/local/firebird/bin"):
         yield from sorted(Path("/").glob(pattern), key=lambda path: versions.version_key(str(path)), reverse=True)
 
@@ -214,8 +216,8 @@ class RunningServer(_network.RunningServer):
 
 def password_found() -> Secret | None:
     """Return the password from ISC_PASSWORD; None if there is none."""
-    found = os.environ.get("ISC_PASSWORD", "")
-    return Secret(found) if found else None
+    password = os.environ.get("ISC_PASSWORD", "")
+    return Secret(password) if password else None
 
 
 def answers(address: str, port: int) -> bool:
@@ -234,7 +236,7 @@ def answers(address: str, port: int) -> bool:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, StoresData):
+class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, StoresData, LoadsDumps):
     kept_settings = KEPT
     setting_example = "DefaultDbCachePages=65536"
     decided_settings = (
@@ -298,8 +300,26 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
         """Set the pages of the cache that a database's connections share, and whether to use the page cache as well."""
-        found = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}
-        return found | ({"UseFileSystemCache": "false"} if direct else {})
+        settings = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}
+        return settings | ({"UseFileSystemCache": "false"} if direct else {})
+
+    loads_stopped = True
+
+    def dump_of(self, path: Path) -> Dump:
+        return dumps.recognised(path)
+
+    def load_dump(self, dump: Dump, target: DumpTarget) -> list[str]:
+        environment = _environment(Path(target.installation.location), target.directory)
+        return dumps.load(dump, target, target.directory / FILE, USER.upper(), environment)
+
+    def table_rows(self, query: Callable[[str], Rows]) -> dict[str, int]:
+        return dumps.table_rows(query)
+
+    def table_columns(self, query: Callable[[str], Rows], table: str) -> list[DumpColumn]:
+        return dumps.table_columns(query, table)
+
+    def read_table(self, query: Callable[[str], Rows], table: str, texts: Sequence[str]) -> Iterator[Rows]:
+        return dumps.read_table(query, table, texts)
 
     def usual_places(self) -> Iterator[Path]:
         return _usual_places()
@@ -319,7 +339,8 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     def _series(self, version: str) -> str:
         """Return the series that a version belongs to. Raises MissingServer if ciphercost can't fetch it."""
         series = next(
-            (each for each in SUITES if versions.matches(each, version) or versions.matches(version, each)), ""
+            (offered for offered in SUITES if versions.matches(offered, version) or versions.matches(version, offered)),
+            "",
         )
         if not series:
             raise MissingServer(f"Debian has no Firebird {version} (known: {', '.join(SUITES)})")
@@ -349,9 +370,9 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
     def _receipt(self, work: Work, series: str, source: str) -> Receipt:
         """Make the unpacked server run from its private directory."""
         programs = f"usr/lib/firebird/{series}/bin"
-        found = version_of(work.path / programs, run_in_place.with_loader(work.path))
+        version = version_of(work.path / programs, run_in_place.with_loader(work.path))
         run_in_place.run_in_place(work, [f"{programs}/*"])
-        return Receipt(self.name, found, source, programs)
+        return Receipt(self.name, version, source, programs)
 
     def initialise(
         self,
@@ -473,14 +494,14 @@ class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, S
         databases of runs on other machines and of runs whose directory is gone; they lie beside your database.
         """
         self._beside(agent, connection, PREFIX)  # raises an error if the login fails
-        found: dict[str, str] = {}
+        schemas: dict[str, str] = {}
         for first in sorted(f"{PREFIX}{run.replace('-', '_')}" for run in set(_known_runs())):
             # A run may have several, numbered in order of creation.
             for name in (f"{first}_{number}" if number else first for number in itertools.count()):
                 if (mark := self.schema(agent, connection, name)) is None:
                     break
-                found[name] = mark
-        return found
+                schemas[name] = mark
+        return schemas
 
     def schema(self, agent: Agent, connection: Connection, name: str) -> str | None:
         path = self._beside(agent, connection, name)
@@ -530,7 +551,7 @@ def _mark(agent: Agent, arm: str) -> str:
 def _known_runs() -> Iterator[str]:
     for base in (Path("runs"), scratch_base()):
         with contextlib.suppress(OSError):
-            yield from (each.name for each in base.iterdir() if each.is_dir())
+            yield from (entry.name for entry in base.iterdir() if entry.is_dir())
 
 
 # ── a root ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -552,7 +573,7 @@ def _check_names(bindir: Path, settings: Mapping[str, str]) -> None:
     listed = home / "firebird.conf" if home is not None else Path()
     if listed.is_symlink():  # to a place below the root of the package, which may be unpacked elsewhere
         below = str(listed.readlink()).lstrip("/")
-        listed = next((each / below for each in bindir.parents if (each / below).is_file()), listed)
+        listed = next((parent / below for parent in bindir.parents if (parent / below).is_file()), listed)
     if not listed.is_file():
         return
     text = listed.read_text(errors="replace")
@@ -573,13 +594,13 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
     places = {"DatabaseAccess": f"Restrict {directory}", "TempDirectories": f"{directory}/temporary"}
     chosen = {**SETTINGS, **places, **settings}
     plugins = {name: f"Module = {home / 'plugins' / file}" for name, file in PLUGINS.items()}
-    own = ""
-    for setting in [each for each in chosen if each.startswith(PLUGIN_SETTING)]:
+    sections = ""
+    for setting in [name for name in chosen if name.startswith(PLUGIN_SETTING)]:
         name = setting.removeprefix(PLUGIN_SETTING)
         library = plugin_of(bindir, name) or home / "plugins" / f"lib{name}.so"
         plugins[name] = f"Module = {library.parent / name}\n\tConfig = {name}"
         lines = "".join(f"\t{line}\n" for line in chosen.pop(setting).splitlines())
-        own += f"Config = {name}\n{{\n{lines}}}\n"
+        sections += f"Config = {name}\n{{\n{lines}}}\n"
     (directory / "firebird.conf").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
     # Databases that `make_schema` creates beside the first have their names as aliases, wherever the directory is
     # copied to.
@@ -590,7 +611,7 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
     # It may hold a key.
     own_file(
         directory / "plugins.conf",
-        "".join(f"Plugin = {name}\n{{\n\t{lines}\n}}\n" for name, lines in plugins.items()) + own,
+        "".join(f"Plugin = {name}\n{{\n\t{lines}\n}}\n" for name, lines in plugins.items()) + sections,
     )
     if not (directory / "intl").is_symlink():
         (directory / "intl").symlink_to(home / "intl")

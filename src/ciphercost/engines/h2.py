@@ -63,8 +63,8 @@ class H2Server(StartedServer):
     properties: Mapping[str, str] = MappingProxyType({})
 
     def connection(self) -> Connection:
-        own = ";".join(f"{name}={value}" for name, value in {**SETTINGS, **self.properties}.items())
-        return super().connection() | {"properties": own}
+        properties = ";".join(f"{name}={value}" for name, value in {**SETTINGS, **self.properties}.items())
+        return super().connection() | {"properties": properties}
 
 
 def answers(address: str, port: int) -> bool:
@@ -163,9 +163,9 @@ class H2(HasTls, StoresData, Engine):
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         """Create a directory with a random password (mode 0600). The first login creates the database with this user."""
-        for each in (directory, directory / TEMPORARY):
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
-            hand_over(each)
+        for path in (directory, directory / TEMPORARY):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            hand_over(path)
         own_file(directory / PASSWORD_FILE, secrets.token_hex(16))
 
     def start(self, request: StartRequest) -> Server:
@@ -176,7 +176,7 @@ class H2(HasTls, StoresData, Engine):
         given, env, address = apart(request.settings)
         properties = {name.removeprefix(PROPERTY): given.pop(name) for name in list(given) if name.startswith(PROPERTY)}
         tls: list[int] = []
-        own = {
+        defaults = {
             "h2.bindAddress": address,
             "h2.enableAnonymousTLS": "false",
             "java.io.tmpdir": str(directory / TEMPORARY),
@@ -186,7 +186,7 @@ class H2(HasTls, StoresData, Engine):
 
         def command(port: int) -> list[str | Path]:
             tls[:] = [free_port(address)] if STORE in given else []
-            options = [f"-D{name}={value}" for name, value in {**own, **given}.items()]
+            options = [f"-D{name}={value}" for name, value in {**defaults, **given}.items()]
             common = ["-tcp", "-baseDir", str(directory), "-ifNotExists", "-properties", "null"]
             common += [] if is_loopback(address) else ["-tcpAllowOthers"]
             path = f"{java.jar()}:{Path(installation.location) / JAR}"

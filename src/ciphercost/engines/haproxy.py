@@ -139,7 +139,9 @@ class HAProxy(Web):
             )
 
     def write(self, config: Config, version: str) -> list[str | Path]:
-        return haproxy.arguments(config.directory, with_settings(configuration(config, version), config.own, _section))
+        return haproxy.arguments(
+            config.directory, with_settings(configuration(config, version), config.settings, _section)
+        )
 
     def malformed(self, name: str, value: str) -> str:  # noqa: ARG002
         """Refuse what would begin a comment or quote the end of the line."""

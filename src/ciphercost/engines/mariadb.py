@@ -97,13 +97,13 @@ class Mariadb(Family):
         scripts = share(Path(installation.location), "charsets/Index.xml")
         parts = [BEFORE]
         for name in SYSTEM_TABLES:
-            found = sorted(scripts.glob(f"m*_{name}.sql")) if scripts else []
-            if not found:
+            files = sorted(scripts.glob(f"m*_{name}.sql")) if scripts else []
+            if not files:
                 raise MissingServer(
                     f"MariaDB {installation.version} in {installation.location}: no script m…_{name}.sql in "
                     f"{scripts or 'share/mariadb or share/mysql'}. Install the whole server package."
                 )
-            parts.append(found[0].read_text())
+            parts.append(files[0].read_text())
         (directory / "data").mkdir(mode=0o700)
         hand_over(directory / "data")
         # The default of IDENTIFIED BY: two SHA-1 digests, the same in both arms. ed25519 would add a signature to every

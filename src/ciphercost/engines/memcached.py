@@ -90,10 +90,12 @@ class Memcached(KeyValueStore, TakesStoreUrl, TakesSettings):
     ) -> list[str | Path]:
         users = own_file(directory / "users", f"{USER}:{password}\n")
         listen = f"notls:{address}:{port},{address}:{tls_port}" if tls_port else f"{address}:{port}"
-        own = [f"--{each}={value}" for name, value in settings.items() if (each := name.replace("_", "-")) in LONG]
+        long_options = [
+            f"--{option}={value}" for name, value in settings.items() if (option := name.replace("_", "-")) in LONG
+        ]
         rest = {name: value for name, value in settings.items() if name.replace("_", "-") not in LONG}
         extended = ",".join(name if value in ("", "on") else f"{name}={value}" for name, value in rest.items())
-        words: list[str | Path] = [*OPTIONS, *own, "-l", listen, "-Y", users, *(["-Z"] if tls_port else [])]
+        words: list[str | Path] = [*OPTIONS, *long_options, "-l", listen, "-Y", users, *(["-Z"] if tls_port else [])]
         return [*words, *(["-o", extended] if extended else [])]
 
     def malformed(self, name: str, value: str) -> str:

@@ -150,10 +150,10 @@ class Nginx(LargeDocument, Web):
             note=NOTE,
             servers="".join(servers),
         )
-        own = dict(config.own)
-        if sending := own.pop("sendfile", ""):
+        settings = dict(config.settings)
+        if sending := settings.pop("sendfile", ""):
             text = text.replace("sendfile on;", f"sendfile {sending};")
-        text = with_settings(text, own, _place, ";")
+        text = with_settings(text, settings, _place, ";")
         path = config.directory / "nginx.conf"
         path.write_text(text)
         # An older one first tries the log that was compiled in, and goes on without it.

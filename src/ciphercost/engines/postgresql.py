@@ -10,15 +10,17 @@ import shutil
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest, _network
+from ciphercost.engines._dumps import postgresql as dumps
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._postgresql_counters import PostgresqlCounters
+from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.payload import Payload
@@ -141,10 +143,10 @@ CURVES = {"P-256": "prime256v1", "P-384": "secp384r1"}
 
 def _usual_places() -> Iterator[Path]:
     for program in ("postgres", "initdb"):
-        if found := shutil.which(program):
-            yield Path(found).resolve().parent  # PATH often holds links to the versioned directory
-    if said := output_of(["pg_config", "--bindir"], 10).strip():
-        yield Path(said)
+        if location := shutil.which(program):
+            yield Path(location).resolve().parent  # PATH often holds links to the versioned directory
+    if bindir := output_of(["pg_config", "--bindir"], 10).strip():
+        yield Path(bindir)
     globs = (
         "usr/lib/postgresql/*/bin",
         "usr/pgsql-*/bin",
@@ -178,8 +180,8 @@ def parse_version(text: str) -> str:
 
 def program_in(bindir: Path) -> Path:
     """Return the server program in this directory; if there is none, the path it would have."""
-    found = (bindir / name for name in PROGRAMS)
-    return next((path for path in found if path.exists()), bindir / PROGRAMS[0])
+    paths = (bindir / name for name in PROGRAMS)
+    return next((path for path in paths if path.exists()), bindir / PROGRAMS[0])
 
 
 def major(version: str) -> int:
@@ -278,7 +280,7 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad):
+class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad, LoadsDumps):
     counter_reader = PostgresqlCounters
     counted_programs = SERVERS
     kept_settings = KEPT
@@ -303,6 +305,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     certificate_witness = "SELECT client_dn, client_serial FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"
     variables = "SELECT name, setting FROM pg_settings ORDER BY name"
+    load_settings = MappingProxyType(dumps.LOAD_SETTINGS)
     unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")
     temporary = ("base/pgsql_tmp/*", "pg_tblspc/*/pgsql_tmp/*", "base/*/t[0-9]*_[0-9]*", "pg_tblspc/*/t[0-9]*_[0-9]*")
 
@@ -339,9 +342,9 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
 
         def make(work: Work) -> Receipt:
             maven.unpack_txz_in_jar(maven.fetch_jar(artifact, work), work.path)
-            if not (found := version_of(work.path / "bin")):
+            if not (full_version := version_of(work.path / "bin")):
                 raise MissingServer("the fetched server doesn't run on this machine (these builds need glibc)")
-            return Receipt(self.name, found, "maven", "bin")
+            return Receipt(self.name, full_version, "maven", "bin")
 
         return package_cache.keep(self.name, f"{version}-maven", make)
 
@@ -373,9 +376,9 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     def _receipt(self, work: Work, version: str, source: str) -> Receipt:
         """Make the unpacked server of this major version run from its private directory."""
         programs = f"usr/lib/postgresql/{version}/bin"
-        found = version_of(work.path / programs, run_in_place.with_loader(work.path))
+        full_version = version_of(work.path / programs, run_in_place.with_loader(work.path))
         run_in_place.run_in_place(work, [f"{programs}/*"])
-        return Receipt(self.name, found, source, programs)
+        return Receipt(self.name, full_version, source, programs)
 
     def initialise(
         self,
@@ -507,6 +510,21 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         """Direct I/O covers data only, and exists from version 16 on. The server calls it a developer option."""
         settings = {"shared_buffers": f"{max(size, LEAST_BUFFERS) // PAGE * PAGE // 1024}kB"} if size else {}
         return settings | ({"debug_io_direct": "data"} if direct else {})
+
+    def dump_of(self, path: Path) -> Dump:
+        return dumps.recognised(path)
+
+    def load_dump(self, dump: Dump, target: DumpTarget) -> list[str]:
+        return dumps.load(dump, target, DATABASE)
+
+    def table_rows(self, query: Callable[[str], Rows]) -> dict[str, int]:
+        return dumps.table_rows(query)
+
+    def table_columns(self, query: Callable[[str], Rows], table: str) -> list[DumpColumn]:
+        return dumps.table_columns(query, table)
+
+    def read_table(self, query: Callable[[str], Rows], table: str, texts: Sequence[str]) -> Iterator[Rows]:
+        return dumps.read_table(query, table, texts)
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:
         if mechanism == "tls" and factors.get("negotiation") == DIRECT and major(version or NEWEST) < DIRECT_SINCE:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
+from ciphercost.engines._dumps import sqlite as dumps
+from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host.installation import Installation
@@ -55,7 +57,7 @@ LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 
 
-class Sqlite(StoresData, CountsIo):
+class Sqlite(StoresData, CountsIo, LoadsDumps):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"
@@ -64,6 +66,10 @@ class Sqlite(StoresData, CountsIo):
     home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
     variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
     temporary = ("etilqs_*",)
+    sizes = (
+        "SELECT sum(CASE m.type WHEN 'table' THEN s.pgsize END), sum(CASE m.type WHEN 'index' THEN s.pgsize END) FROM dbstat s "
+        "JOIN sqlite_master m ON m.name = s.name"
+    )
     # The agent adds these functions. They count pages that pass between a connection's cache and its file or WAL; a checkpoint, which
     # copies pages as they are, is no part of it.
     io_counters = "SELECT 'pages', ciphercost_pages_read() * page_size, ciphercost_pages_written() * page_size FROM pragma_page_size"
@@ -96,6 +102,21 @@ class Sqlite(StoresData, CountsIo):
         if not size:
             return {}
         return {"cache_size": str(-max(size // 1024, LEAST_CACHE_KIB)), "mmap_size": "0"}
+
+    def dump_of(self, path: Path) -> Dump:
+        return dumps.recognised(path)
+
+    def load_dump(self, dump: Dump, target: DumpTarget) -> list[str]:
+        return dumps.load(dump, target)
+
+    def table_rows(self, query: Callable[[str], Rows]) -> dict[str, int]:
+        return dumps.table_rows(query)
+
+    def table_columns(self, query: Callable[[str], Rows], table: str) -> list[DumpColumn]:
+        return dumps.table_columns(query, table)
+
+    def read_table(self, query: Callable[[str], Rows], table: str, texts: Sequence[str]) -> Iterator[Rows]:
+        return dumps.read_table(query, table, texts)
 
     def available(self) -> Iterable[Installation]:
         """List the one inside the agent. Only the agent knows its version."""

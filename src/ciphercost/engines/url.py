@@ -19,7 +19,7 @@ from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
-from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
+from ciphercost.host.ports import address_of, crypto_library, is_loopback, sole_listener
 from ciphercost.host.standing import Standing
 from ciphercost.load import headers
 from ciphercost.load.plaintext_guard import refuses_certificate, wants_certificate
@@ -60,16 +60,16 @@ def pair(url: str) -> tuple[Address, Address]:
 
     If one is missing, it is the same place with the other scheme.
     """
-    found: dict[str, Address] = {}
-    for each in url.split():
-        address = _address(each)
-        if address.scheme in found:
+    by_scheme: dict[str, Address] = {}
+    for one_url in url.split():
+        address = _address(one_url)
+        if address.scheme in by_scheme:
             raise UsageError(f"--url: two URLs with {address.scheme}://; give one http:// and one https:// URL")
-        found[address.scheme] = address
-    if not found:
+        by_scheme[address.scheme] = address
+    if not by_scheme:
         raise UsageError("url:tls measures a web server you already run: give --url http://… --url https://…")
-    known = next(iter(found.values()))
-    return found.get("http") or _in_clear(known), found.get("https") or known._replace(scheme="https")
+    known = next(iter(by_scheme.values()))
+    return by_scheme.get("http") or _in_clear(known), by_scheme.get("https") or known._replace(scheme="https")
 
 
 def _in_clear(encrypted: Address) -> Address:
@@ -101,13 +101,13 @@ def _address(url: str) -> Address:
         )
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     host = f"[{name}]" if ":" in name else name
-    own = port or PORTS[parts.scheme]
+    actual_port = port or PORTS[parts.scheme]
     return Address(
         parts.scheme,
         parts.hostname or "",
         name,
-        own,
-        host if own == PORTS[parts.scheme] else f"{host}:{own}",
+        actual_port,
+        host if actual_port == PORTS[parts.scheme] else f"{host}:{actual_port}",
         path + (f"?{parts.query}" if parts.query else ""),
     )
 
@@ -122,13 +122,11 @@ class PairedServer(Server):
         places = [(self._address, self._plain.port), (other, encrypted.port)]
         if url.lower().startswith("https:") and len(url.split()) == 1:
             del places[0]  # nobody has said that the site has an unencrypted port
-        pids = {listener(address, port, ("",)) for address, port in places}
-        # Two processes are two servers, so their CPU time can't be attributed.
-        self.pid = pids.pop() if len(pids) == 1 else 0
+        self.pid = sole_listener(places)
         self.library = crypto_library(self.pid) if self.pid else ""
         self.standing = Standing(YOURS, self.pid) if self.pid else None
         # A person named it, or the host is this machine.
-        named_in_clear = any(each.partition(":")[0].lower() == "http" for each in url.split())
+        named_in_clear = any(one_url.partition(":")[0].lower() == "http" for one_url in url.split())
         self.takes_headers_in_clear = named_in_clear or is_loopback(self._address)
         changes = _fields(encrypted, other)
         if other != encrypted.host:
@@ -165,7 +163,7 @@ class Url(HasTls, TakesUrl, CountsLoad):
     tls_weak_keys = True
     mute = ("server",)
     schemes = MappingProxyType({"https": "tls", "http": "tls"})
-    refuses_clear = (*ENFORCED, *(f"status-{each}-https" for each in REDIRECTS))
+    refuses_clear = (*ENFORCED, *(f"status-{status}-https" for status in REDIRECTS))
 
     def available(self) -> Iterable[Installation]:
         return ()
@@ -185,8 +183,8 @@ class Url(HasTls, TakesUrl, CountsLoad):
         pair(url)
 
     def check_pair(self, url: str) -> None:
-        schemes = {_address(each).scheme for each in url.split()}
-        if missing := [each for each in PORTS if each not in schemes]:
+        schemes = {_address(one_url).scheme for one_url in url.split()}
+        if missing := [scheme for scheme in PORTS if scheme not in schemes]:
             raise UsageError(
                 f"--url {missing[0]}://… is missing: url:tls compares an unencrypted page with the same page encrypted, "
                 "so it needs both addresses; `ciphercost prove` and --versus need one"
@@ -229,7 +227,7 @@ class Url(HasTls, TakesUrl, CountsLoad):
             arm,
             connection,
             error,
-            {of: f"{each.scheme}://{each.authority}{each.path}" for of, each in both.items()},
+            {of: f"{address.scheme}://{address.authority}{address.path}" for of, address in both.items()},
         )
 
     def no_control(self, url: str, code: str) -> str:

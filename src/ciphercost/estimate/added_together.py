@@ -27,7 +27,7 @@ def mean(added: Sequence[Added]) -> Added:
     """The unweighted mean of k ≥ 1 figures, with t on k − 1 degrees of freedom. Of one its own interval, which covers that one alone."""
     if len(added) == 1:
         return added[0]
-    values = np.array([each.mean for each in added])
+    values = np.array([figure.mean for figure in added])
     centre, half = float(values.mean()), _half(values)
     return Added(centre, centre - half, centre + half, statistics.t_error(values).standard, len(added))
 
@@ -36,9 +36,9 @@ def mean_ratio(ratios: Sequence[Estimate]) -> Estimate:
     """The geometric mean of k ≥ 1 ratios, with t of their logs on k − 1 degrees of freedom; of one itself."""
     if len(ratios) == 1:
         return ratios[0]
-    logs = np.log([each.ratio for each in ratios])
+    logs = np.log([estimate.ratio for estimate in ratios])
     centre, half = float(logs.mean()), _half(logs)
-    ratio, low, high = (math.exp(centre + each) for each in (0.0, -half, half))
+    ratio, low, high = (math.exp(centre + offset) for offset in (0.0, -half, half))
     return Estimate(ratio, low, high, n=len(ratios))
 
 

@@ -22,5 +22,5 @@ def named(cell: Cell) -> Cell:
     if cell.pair is None:
         return cell
     worded = cell.pair.worded
-    warnings = [Warning_(each.code, worded(each.text)) for each in cell.warnings]
+    warnings = [Warning_(warning.code, worded(warning.text)) for warning in cell.warnings]
     return msgspec.structs.replace(cell, reason=worded(cell.reason), warnings=warnings)

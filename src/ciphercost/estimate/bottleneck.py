@@ -56,10 +56,10 @@ def _cores(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
         return [_of_cores("the process's", "process", len(agent), cell.clients, client_busy)]
     if agent and agent == server and server_busy is not None:
         return [_of_cores("the shared", "shared", len(agent), 2 * cell.clients, client_busy + server_busy)]
-    found = [_of_cores("the client's", "client", len(agent), cell.clients, client_busy)] if agent else []
+    uses_of_cores = [_of_cores("the client's", "client", len(agent), cell.clients, client_busy)] if agent else []
     if server and server_busy is not None:
-        found.insert(0, _of_cores("the server's", "server", len(server), cell.clients, server_busy))
-    return found
+        uses_of_cores.insert(0, _of_cores("the server's", "server", len(server), cell.clients, server_busy))
+    return uses_of_cores
 
 
 def _of_cores(whose: str, short: str, count: int, at_once: int, busy: float) -> Use:
@@ -71,7 +71,7 @@ def _of_cores(whose: str, short: str, count: int, at_once: int, busy: float) -> 
 
 
 def _numbers(text: str) -> list[str]:
-    return [each for each in text.split(",") if each]
+    return [number for number in text.split(",") if number]
 
 
 def _link(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
@@ -92,7 +92,7 @@ def _disk(facts: Mapping[str, Any]) -> list[Use]:
 
 def limits(used: Sequence[Use]) -> list[Use]:
     """Saturated resources, the fullest first."""
-    return sorted((each for each in used if round(each.share, 2) >= SATURATED), key=lambda each: -each.share)
+    return sorted((use for use in used if round(use.share, 2) >= SATURATED), key=lambda use: -use.share)
 
 
 def said(used: Sequence[Use]) -> str:
@@ -100,13 +100,13 @@ def said(used: Sequence[Use]) -> str:
     if not used:
         return ""
     if full := limits(used):
-        return f"limited by {' and '.join(f'{each.name} ({percent(each)} {each.verb})' for each in full)}"
-    return f"no resource was saturated ({', '.join(f'{each.name} {percent(each)} {each.verb}' for each in used)})"
+        return f"limited by {' and '.join(f'{use.name} ({percent(use)} {use.verb})' for use in full)}"
+    return f"no resource was saturated ({', '.join(f'{use.name} {percent(use)} {use.verb}' for use in used)})"
 
 
-def percent(each: Use) -> str:
+def percent(use: Use) -> str:
     """`98 %`, at most 100; disagreeing clocks could give more."""
-    return f"{min(100.0, 100 * each.share):.0f} %"
+    return f"{min(100.0, 100 * use.share):.0f} %"
 
 
 def line(cell: Cell) -> str:

@@ -54,7 +54,7 @@ class RestFloor(NamedTuple):
 
     @property
     def us(self) -> float:
-        return sum(each.us for each in self.streams)
+        return sum(stream.us for stream in self.streams)
 
 
 def of(cell: Cell, end: str) -> WireFloor | RestFloor | None:
@@ -74,7 +74,7 @@ def _at_rest(cell: Cell) -> RestFloor | None:
         if open_ns is None or seal_ns is None:
             return None
         read, written = (
-            each * stream.share / operations if operations else 0.0 for each in (stream.read, stream.written)
+            amount * stream.share / operations if operations else 0.0 for amount in (stream.read, stream.written)
         )
         streams.append(StreamFloor(kind, stream.work, stream.pieces, open_ns, seal_ns, read, written))
     return RestFloor(streams, operations) if streams else None

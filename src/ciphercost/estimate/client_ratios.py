@@ -25,11 +25,15 @@ def client_ratios(mine: Arms, reference: Arms, mode: Mode, most_nu: int | None) 
 
     Pairs are the sessions that both share (full mode), or their blocks in the order they ran (quick mode).
     """
-    found = {}
+    ratios = {}
     for arm in ARMS:
         for name, (above, below) in CLIENT_FIGURES.items():
-            own, other = (_by_session(each, arm, above, below, mode) for each in (mine, reference))
-            pairs = [pair for session in own for pair in zip(own[session], other.get(session, ()), strict=False)]
+            client_logs, other = (_by_session(blocks, arm, above, below, mode) for blocks in (mine, reference))
+            pairs = [
+                pair
+                for session in client_logs
+                for pair in zip(client_logs[session], other.get(session, ()), strict=False)
+            ]
             values = np.array([a - b for a, b in pairs if math.isfinite(a) and math.isfinite(b)])
             if len(values) < 2:
                 continue
@@ -38,8 +42,8 @@ def client_ratios(mine: Arms, reference: Arms, mode: Mode, most_nu: int | None) 
                 if mode == "full"
                 else statistics.block_interval(values)
             )
-            found[f"{name}_{arm}"] = to_estimate(interval, mode, "client ÷ reference")
-    return found
+            ratios[f"{name}_{arm}"] = to_estimate(interval, mode, "client ÷ reference")
+    return ratios
 
 
 def _by_session(
@@ -47,7 +51,7 @@ def _by_session(
 ) -> dict[int, list[float]]:
     """By session: log of the sums' ratio in one arm, one value per session (full mode) or one per block."""
     over, under = blocks.by_block(arm, *above), blocks.by_block(arm, *below)
-    found: dict[int, list[float]] = {}
+    logs: dict[int, list[float]] = {}
     for session in dict.fromkeys(blocks.sessions.tolist()):
         here = blocks.sessions == session
         a, b = (
@@ -56,5 +60,5 @@ def _by_session(
             else (over[here].sum(keepdims=True), under[here].sum(keepdims=True))
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            found[int(session)] = [float(each) for each in np.log(a / b)]
-    return found
+            logs[int(session)] = [float(value) for value in np.log(a / b)]
+    return logs

@@ -46,14 +46,14 @@ def test(of: Series, edges: Sequence[int]) -> Correlated:
         around[first:last] = of.values[first:last] - np.average(of.values[first:last], weights=weights[first:last])
     whole = of.values - np.average(of.values, weights=weights)
     explained = 1 - float(weights @ around**2) / float(weights @ whole**2)
-    own = float(_lag((roots * around)[None])[0])
+    correlation = float(_lag((roots * around)[None])[0])
     count = int(min(DRAWN, max(LEAST_DRAWN, WORK / n**2)))
     random = np.random.default_rng(SEED)
     drawn = [_fitted(_series(random, count, n, rho), levels) for rho in GRID]
     means = np.maximum.accumulate([float(lags.mean()) for _, lags in drawn])
-    if own <= means[0] + VISIBLE * float(drawn[0][1].std()):
+    if correlation <= means[0] + VISIBLE * float(drawn[0][1].std()):
         return Correlated(0.0, 0.0)
-    rho = float(np.interp(own, means, GRID))
+    rho = float(np.interp(correlation, means, GRID))
     p_values = [float(1 + np.count_nonzero(shares >= explained)) / (1 + count) for shares, _ in drawn]
     return Correlated(rho, float(np.interp(rho, GRID, p_values)))
 
@@ -65,17 +65,17 @@ def worth(runs: int, rho: float) -> float:
 
 def _series(random: np.random.Generator, count: int, n: int, rho: float) -> Floats:
     """Stationary AR(1) series, shape (count, n)."""
-    made = random.normal(size=(count, n))
-    made[:, 1:] *= math.sqrt(1 - rho**2)
-    for each in range(1, n):
-        made[:, each] += rho * made[:, each - 1]
-    return made
+    series = random.normal(size=(count, n))
+    series[:, 1:] *= math.sqrt(1 - rho**2)
+    for run in range(1, n):
+        series[:, run] += rho * series[:, run - 1]
+    return series
 
 
 def _lag(around: Floats) -> Floats:
     """Lag-1 autocorrelation of each row, whose mean is about 0."""
-    found: Floats = (around[:, 1:] * around[:, :-1]).sum(axis=1) / np.maximum((around**2).sum(axis=1), 1e-300)
-    return found
+    lags: Floats = (around[:, 1:] * around[:, :-1]).sum(axis=1) / np.maximum((around**2).sum(axis=1), 1e-300)
+    return lags
 
 
 def _fitted(rows: Floats, levels: int) -> tuple[Floats, Floats]:

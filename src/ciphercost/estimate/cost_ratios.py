@@ -94,18 +94,18 @@ def added(arms: Arms, mode: Mode) -> dict[str, Added]:
 
     It is the difference of both arms' totals, which are the printed levels. Its error is linearised like that of their ratio.
     """
-    found: dict[str, Added] = {}
+    added_cpu: dict[str, Added] = {}
     for name, parts in parts_of_added(arms, mode).items():
         if len(parts) >= 2:
             mean, error = float(parts.mean()), statistics.t_error(parts)
             half = error.standard * student_t.quantile(0.975, error.nu)
-            found[name] = Added(mean, mean - half, mean + half, error.standard, len(parts))
-    return found
+            added_cpu[name] = Added(mean, mean - half, mean + half, error.standard, len(parts))
+    return added_cpu
 
 
 def parts_of_added(arms: Arms, mode: Mode) -> dict[str, Floats]:
     """Each unit's part in what `added` gives, shape (units,); their mean is the difference of both arms' totals."""
-    found: dict[str, Floats] = {}
+    parts_by_name: dict[str, Floats] = {}
     for name, fields, per in ADDED:
         # Of a hop that only one arm goes through, the other has none.
         enough = max if name == "hop_cpu" else min
@@ -118,8 +118,8 @@ def parts_of_added(arms: Arms, mode: Mode) -> dict[str, Floats]:
             level = float(cpu.sum() / operations.sum())
             mean += sign * level
             parts += sign * (cpu - level * operations) * len(cpu) / float(operations.sum())
-        found[name] = parts + mean
-    return found
+        parts_by_name[name] = parts + mean
+    return parts_by_name
 
 
 def added_by_session(arms: Arms, mode: Mode) -> dict[str, dict[int, float]]:

@@ -15,7 +15,7 @@ LEAST_SHOWN = 3
 
 def curves(cells: Sequence[Cell]) -> list[Curve]:
     """A curve for each set of cells with numbers that differ only in one of ALONG and have at least LEAST values of it."""
-    found = []
+    all_curves = []
     for along in ALONG:
         alike: dict[str, list[tuple[float, int]]] = {}
         for number, cell in enumerate(cells):
@@ -29,23 +29,23 @@ def curves(cells: Sequence[Cell]) -> list[Curve]:
             ):
                 alike.setdefault(_like(cell, along), []).append((x, number))
         several = (sorted(points) for points in alike.values() if len({x for x, _ in points}) >= LEAST)
-        found += [_curve(cells, along, points) for points in several]
-    return found
+        all_curves += [_curve(cells, along, points) for points in several]
+    return all_curves
 
 
-def shown(found: Sequence[Curve]) -> list[Curve]:
+def shown(all_curves: Sequence[Curve]) -> list[Curve]:
     """The curves that reports show: those of LEAST_SHOWN values or more."""
-    return [each for each in found if len({point.x for point in each.points}) >= LEAST_SHOWN]
+    return [curve for curve in all_curves if len({point.x for point in curve.points}) >= LEAST_SHOWN]
 
 
 def _curve(cells: Sequence[Cell], along: str, points: list[tuple[float, int]]) -> Curve:
     first = cells[points[0][1]]
-    made = []
+    curve_points = []
     for x, number in points:
         cell = cells[number]
         cpu = cell.added.get("server_cpu")
-        made.append(Point(x, cell.overhead["throughput"], cpu.mean if cpu else None, number))
-    return Curve(first.engine, first.version, first.mechanism, first.workload, along, made)
+        curve_points.append(Point(x, cell.overhead["throughput"], cpu.mean if cpu else None, number))
+    return Curve(first.engine, first.version, first.mechanism, first.workload, along, curve_points)
 
 
 def _x(cell: Cell, along: str) -> float | None:

@@ -42,7 +42,7 @@ def count(counts: Counter[str], records: Sequence[SliceRecord]) -> None:
     counts["disturbed less"] += hit["encrypted"] < hit["plain"]
 
 
-def found(counts: Counter[str]) -> Disturbance | None:
+def total(counts: Counter[str]) -> Disturbance | None:
     """How many slices of each arm were disturbed, with the p-value of a fair coin over blocks; None: none was."""
     hit = [counts[f"disturbed {arm}"] for arm in ARMS]
     if not sum(hit):

@@ -28,10 +28,10 @@ def slowest_usual(slices: Iterable[tuple[AgentSlice, float]], clients: int) -> f
         done += answer.done
         rest = clients * answer.seconds
         if answer.operations:
-            found = decode(answer.histogram)
-            low, high = bounds(found.layout, found.indices)
+            histogram = decode(answer.histogram)
+            low, high = bounds(histogram.layout, histogram.indices)
             values.append((low + high) / 2e9)
-            spent.append(values[-1] * found.counts)
+            spent.append(values[-1] * histogram.counts)
             rest -= float(spent[-1].sum())
         # One operation of each connection is cut off by the end: of these there is only the share that lay within.
         share = answer.done - answer.operations

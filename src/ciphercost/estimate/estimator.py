@@ -19,6 +19,7 @@ from ciphercost.estimate import (
     objective_capacity,
     statistics,
     steadiness,
+    tool_latency,
     totals,
 )
 from ciphercost.estimate.client_ratios import client_ratios
@@ -36,6 +37,7 @@ from ciphercost.estimate.so_far import OnlineEstimator, has_failed
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import QUANTILES, Arms, Floats, Tally
 from ciphercost.estimate.to_estimate import around, to_estimate, with_totals
+from ciphercost.estimate.tool_latency import ToolLatencies
 from ciphercost.estimate.verdict import judge
 from ciphercost.estimate.waits import Waits
 from ciphercost.estimate.warnings import DISTURBED, describe, warnings
@@ -46,9 +48,11 @@ from ciphercost.model.result import CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, SEARCHING, Arm, Mode
 
-UNITS = {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"} | {
-    name: unit for name, _, _, unit in RATIOS
-}
+UNITS = (
+    {"throughput": "operations/s", objective_capacity.METRIC: "operations/s"}
+    | dict.fromkeys(tool_latency.METRICS, tool_latency.UNIT)
+    | {name: unit for name, _, _, unit in RATIOS}
+)
 
 
 class CellEstimator(OnlineEstimator):
@@ -60,6 +64,7 @@ class CellEstimator(OnlineEstimator):
         super().__init__(void_sessions, sequential=sequential, objective=objective)
         self._failures = FailuresSoFar()
         self._tallies = {"capacity": Tally(), "latency": Tally()}
+        self._tool = ToolLatencies()
         self._waits = {phase: {arm: Waits() for arm in ARMS} for phase in self._tallies}
 
     def add(self, record: SliceRecord) -> None:
@@ -70,6 +75,7 @@ class CellEstimator(OnlineEstimator):
     def void(self, session: int) -> None:
         super().void(session)
         self._failures.drop(session)
+        self._tool.drop(session)
         for tally in self._tallies.values():
             tally.drop(session)
 
@@ -83,6 +89,7 @@ class CellEstimator(OnlineEstimator):
             if latencies is None:
                 return False
         self._tallies[phase].append(sign, records, latencies)
+        self._tool.add(records, sign)
         for record in records:
             self._waits[phase][record.arm].add(record)
         return super()._keep(records, sign)
@@ -98,7 +105,7 @@ class CellEstimator(OnlineEstimator):
                 checked.histogram(record, one.total)
             outer, inner = merge([decoded[0], decoded[3]]), merge([decoded[1], decoded[2]])
         except ValueError as error:
-            raise UsageError(f"session {records[0].session}, block {records[0].block}: {error}") from None
+            raise UsageError(f"{checked.place(records[0])}: {error}") from None
         if not len(outer.counts) or not len(inner.counts):
             return None
         return (outer, inner) if sign > 0 else (inner, outer)
@@ -132,7 +139,7 @@ class CellEstimator(OnlineEstimator):
                 estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
         primary = "latency_p50" if tally == "latency" and "latency_p50" in log_ratios else "throughput"
-        failed = self._failures.found(log_ratios.get("throughput"), mode, self._most_nu)
+        failed = self._failures.total(log_ratios.get("throughput"), mode, self._most_nu)
         judged = judge(
             log_ratios.get(primary),
             log_ratios.get(totals.key(primary)),
@@ -143,8 +150,8 @@ class CellEstimator(OnlineEstimator):
         )
         if failed is not None and judged.failures_open:
             failed = msgspec.structs.replace(failed, undecided=True)
-        few, hit = without_ratio(main), disturbance.found(self.counts)
-        levels = self.typical(mode)
+        few, hit = without_ratio(main), disturbance.total(self.counts)
+        levels, startup = self.typical(mode), self._tool.startup()
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
         return CellEstimate(
@@ -161,6 +168,7 @@ class CellEstimator(OnlineEstimator):
                     mode,
                     self._tallies[tally].error_kinds(arm),
                 )
+                | startup.get(arm, {})
                 | {"typical": levels[arm]}
                 for arm in ARMS
             },
@@ -182,8 +190,8 @@ class CellEstimator(OnlineEstimator):
             failures=failed,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             too_few=few,
-            waits={arm: wait for arm in ARMS if (wait := self._waits[tally][arm].found()) is not None},
-            added={name: each for name, each in added(main, mode).items() if f"{name}_per_op" not in few},
+            waits={arm: wait for arm in ARMS if (wait := self._waits[tally][arm].fixed_wait()) is not None},
+            added={name: added_cpu for name, added_cpu in added(main, mode).items() if f"{name}_per_op" not in few},
             objective=self._capacities.finish(mode, self._most_nu, self.plain_capacity(), lowest)
             if self._capacities
             else None,
@@ -196,34 +204,41 @@ class CellEstimator(OnlineEstimator):
         """
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         main = capacity if len(capacity.sessions) else latency
-        found: dict[str, Interval | None] = {"throughput": self._throughput(mode)}
-        if found["throughput"]:
+        log_ratios: dict[str, Interval | None] = {"throughput": self._throughput(mode)}
+        if log_ratios["throughput"]:
             all_of_it = ratio_of_totals(capacity, ("work",), "seconds", mode, self._most_nu)
-            found[totals.key("throughput")] = all_of_it
+            log_ratios[totals.key("throughput")] = all_of_it
         pooled = latency_ratios.pooled(self._tallies["latency"], latency, mode)
         for column, (name, share) in enumerate(QUANTILES):
             if unit := latency.unit_of(share, mode):
-                own = latency_ratios.quantile_interval(latency, column, mode, self._most_nu, whole=unit == "session")
-                found[f"latency_{name}"] = own
-                if own is not None:
-                    found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
+                quantile_ratio = latency_ratios.quantile_interval(
+                    latency, column, mode, self._most_nu, whole=unit == "session"
+                )
+                log_ratios[f"latency_{name}"] = quantile_ratio
+                if quantile_ratio is not None:
+                    log_ratios[totals.key(f"latency_{name}")] = pooled.interval(column, quantile_ratio, self._most_nu)
         if lost := self._failures.lost(mode, self._most_nu):
-            found |= {
-                failures.key(name): failures.with_failures(found.get(name), lost, more_is_better=name == "throughput")
+            log_ratios |= {
+                failures.key(name): failures.with_failures(
+                    log_ratios.get(name), lost, more_is_better=name == "throughput"
+                )
                 for name in ("throughput", "latency_p50")
             }
         if self._capacities:
-            found[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
+            log_ratios[objective_capacity.METRIC] = self._capacities.interval(mode, self._most_nu)
+        log_ratios |= self._tool.intervals(mode, self._most_nu)
         few = without_ratio(main)
         for name, numerator, denominator, _ in RATIOS:
             if name in few:
                 continue
-            found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
-        return {name: interval for name, interval in found.items() if interval is not None}
+            log_ratios[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
+        return {name: interval for name, interval in log_ratios.items() if interval is not None}
 
     def _by_session(self) -> tuple[list[Floats], Floats]:
         """Block values of each session and the sessions' centres, in the order of measurement."""
-        return [self._values(each) for each in self._rates], np.array([self._centre(each) for each in self._rates])
+        return [self._values(session) for session in self._rates], np.array(
+            [self._centre(session) for session in self._rates]
+        )
 
     def _typically_within(self, mode: Mode, margin: float) -> bool:
         """Whether only the totals keep the cell from being equivalent; in quick mode the verdict says so itself."""
@@ -243,11 +258,11 @@ class CellEstimator(OnlineEstimator):
             interval = headline.difference(theirs, mine, self._most_nu) if len(shared) >= 2 else None
         else:
             pairs = [
-                (own, other)
+                (value, other)
                 for session in self._rates
-                for own, other in zip(self._values(session), reference._values(session), strict=False)
+                for value, other in zip(self._values(session), reference._values(session), strict=False)
             ]
-            values = np.array([own - other for own, other in pairs])
+            values = np.array([value - other for value, other in pairs])
             interval = statistics.block_interval(values) if len(values) >= 2 else None
         return None if interval is None else to_estimate(interval, mode, "ratio of ratios")
 
@@ -260,7 +275,7 @@ class CellEstimator(OnlineEstimator):
 
         Pairs are formed as in `against`.
         """
-        mine, theirs = (each._tallies["capacity"].arms() for each in (self, reference))
+        mine, theirs = (estimator._tallies["capacity"].arms() for estimator in (self, reference))
         return client_ratios(mine, theirs, mode, self._most_nu)
 
     # ── one estimator for levels and ratio ────────────────────────────────────────────────────────────────────────────
@@ -271,34 +286,37 @@ class CellEstimator(OnlineEstimator):
         The level of both arms together is estimated exactly as their ratio is (Hodges–Lehmann over blocks, mean over sessions), with half
         of the log ratio on either side. So encrypted ÷ plain is the printed ratio.
         """
-        found: dict[Arm, dict[str, Any]] = {arm: {} for arm in ARMS}
+        levels: dict[Arm, dict[str, Any]] = {arm: {} for arm in ARMS}
         if interval := self._throughput(mode):
             groups = [[session] for session in self._rates] if mode == "full" else [list(self._rates)]
             middles = [self._log_rates(group)[1].mean(axis=1) for group in groups]
-            level = float(np.mean([statistics.hodges_lehmann(own) for own in middles]))
+            level = float(np.mean([statistics.hodges_lehmann(block_levels) for block_levels in middles]))
             for arm, value in around(level, interval.centre).items():
-                found[arm]["throughput"] = value
+                levels[arm]["throughput"] = value
         if self._capacities:
             for arm, value in self._capacities.levels(mode).items():
-                found[arm][objective_capacity.METRIC] = value
+                levels[arm][objective_capacity.METRIC] = value
+        for arm, figures in self._tool.levels(self._tool.intervals(mode, self._most_nu), mode).items():
+            if figures:
+                levels[arm]["tool_latency_ms"] = figures
         latency = self._tallies["latency"].arms()
         for column, (name, share) in enumerate(QUANTILES):
             if not (unit := latency.unit_of(share, mode)):
                 continue
             whole = unit == "session"
-            own = latency_ratios.quantile_interval(latency, column, mode, self._most_nu, whole=whole)
-            if own is None:
+            quantile_ratio = latency_ratios.quantile_interval(latency, column, mode, self._most_nu, whole=whole)
+            if quantile_ratio is None:
                 continue
             level = latency_ratios.level(latency, column, mode, whole=whole)
-            for arm, value in around(level, own.centre).items():
-                found[arm].setdefault("latency_ms", {})[name] = value / 1e6
-        return found
+            for arm, value in around(level, quantile_ratio.centre).items():
+                levels[arm].setdefault("latency_ms", {})[name] = value / 1e6
+        return levels
 
     # ── what the robust ratio leaves out ──────────────────────────────────────────────────────────────────────────────
 
     def disagreements(self, mode: Mode = "full") -> dict[str, float]:
         """By metric: p-value that the typical block and all slices together show the same cost; absent: not tested."""
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
-        found = {"throughput": throughput_differs(capacity)} if len(capacity.sessions) >= 2 else {}
+        p_values = {"throughput": throughput_differs(capacity)} if len(capacity.sessions) >= 2 else {}
         together = latency_ratios.pooled(self._tallies["latency"], latency, mode)
-        return found | latency_ratios.disagreements(latency, together, mode)
+        return p_values | latency_ratios.disagreements(latency, together, mode)

@@ -86,7 +86,7 @@ class FailuresSoFar:
         Units are sessions in full mode, once there are two, else blocks. Each unit's part is linearised (delta method).
         """
         sessions, by_arm = self._table()
-        if not any(each["failed"].sum() for each in by_arm.values()):
+        if not any(by_field["failed"].sum() for by_field in by_arm.values()):
             return None
         by_session = mode == "full" and len(np.unique(sessions)) >= 2
         unit = np.unique(sessions, return_inverse=True)[1] if by_session else np.arange(len(sessions))
@@ -104,14 +104,16 @@ class FailuresSoFar:
             return statistics.session_interval(values, centre, most_nu)
         return statistics.block_interval(values, centre)
 
-    def found(self, throughput: Interval | None, mode: Mode, most_nu: int | None = None) -> Failures | None:
+    def total(self, throughput: Interval | None, mode: Mode, most_nu: int | None = None) -> Failures | None:
         """What failed; None if nothing did. `throughput`: the log ratio of the slices that did not fail."""
         sessions, by_arm = self._table()
-        total = {arm: {name: int(counts.sum()) for name, counts in own.items()} for arm, own in by_arm.items()}
-        if not any(own["failed"] + own["errors"] for own in total.values()):
+        total = {
+            arm: {name: int(counts.sum()) for name, counts in by_field.items()} for arm, by_field in by_arm.items()
+        }
+        if not any(by_field["failed"] + by_field["errors"] for by_field in total.values()):
             return None
-        hit = {arm: own["failed"] > 0 for arm, own in by_arm.items()}
-        blocks = {arm: int((own["slices"] > 0).sum()) for arm, own in by_arm.items()}
+        hit = {arm: by_field["failed"] > 0 for arm, by_field in by_arm.items()}
+        blocks = {arm: int((by_field["slices"] > 0).sum()) for arm, by_field in by_arm.items()}
         more = (
             by_arm["encrypted"]["errors"] * by_arm["plain"]["done"]
             - by_arm["plain"]["errors"] * by_arm["encrypted"]["done"]
@@ -142,18 +144,20 @@ class FailuresSoFar:
 
 def together(failed: Sequence[Failures | None]) -> Failures | None:
     """What failed on several machines, with the p-values of all their blocks; None if nothing did."""
-    known = [each for each in failed if each is not None]
+    known = [failures for failures in failed if failures is not None]
     if len(known) <= 1:
         return known[0] if known else None
     counts = {
-        name: sum(getattr(each, name) for each in known)
+        name: sum(getattr(failures, name) for failures in known)
         for name in Failures.__struct_fields__
         if isinstance(getattr(known[0], name), int) and name != "undecided"
     }
-    made = Failures(**counts, p_value=1.0)
-    p = fisher.p_value(made.plain_blocks, made.blocks, made.encrypted_blocks, made.blocks)
+    total = Failures(**counts, p_value=1.0)
+    p = fisher.p_value(total.plain_blocks, total.blocks, total.encrypted_blocks, total.blocks)
     return msgspec.structs.replace(
-        made, p_value=p, operations_p_value=min(1.0, len(known) * min(each.operations_p_value for each in known))
+        total,
+        p_value=p,
+        operations_p_value=min(1.0, len(known) * min(failures.operations_p_value for failures in known)),
     )
 
 
@@ -200,13 +204,13 @@ def more(of: Failures) -> Arm:
 
 def counted(of: Failures) -> str:
     """`12 of 640 encrypted slices failed (10 of them timed out) and 0 of 640 plain ones`."""
-    said = []
+    clauses = []
     for arm, failed, slices, timeouts in (
         ("encrypted slices failed", of.encrypted, of.encrypted_slices, of.encrypted_timeouts),
         ("plain ones", of.plain, of.plain_slices, of.plain_timeouts),
     ):
-        said.append(f"{failed:,} of {slices:,} {arm}{f' ({timeouts:,} of them timed out)' * bool(timeouts)}")
-    return " and ".join(said)
+        clauses.append(f"{failed:,} of {slices:,} {arm}{f' ({timeouts:,} of them timed out)' * bool(timeouts)}")
+    return " and ".join(clauses)
 
 
 def counted_operations(of: Failures) -> str:
@@ -216,12 +220,12 @@ def counted_operations(of: Failures) -> str:
 
 def what(of: Failures) -> str:
     """What fails more often in one arm, with the p-values of chance."""
-    said = []
+    clauses = []
     if slices_differ(of):
-        said.append(f"{counted(of)} (p = {of.p_value:.2g} if chance decided)")
+        clauses.append(f"{counted(of)} (p = {of.p_value:.2g} if chance decided)")
     if operations_differ(of):
-        said.append(f"{counted_operations(of)} (p = {of.operations_p_value:.2g} if chance decided)")
-    return "; ".join(said)
+        clauses.append(f"{counted_operations(of)} (p = {of.operations_p_value:.2g} if chance decided)")
+    return "; ".join(clauses)
 
 
 def warnings(of: Failures | None, incomplete: int) -> Iterator[Warning_]:

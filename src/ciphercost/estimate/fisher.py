@@ -23,9 +23,9 @@ def p_value(one: int, of_one: int, other: int, of_other: int) -> float:
     lowest, highest = max(0, events - of_other), min(events, of_one)
     logs = [_choose(of_one, at) + _choose(of_other, events - at) for at in range(lowest, highest + 1)]
     whole = _choose(of_one + of_other, events)
-    chances = [math.exp(each - whole) for each in logs]
-    own = chances[one - lowest] * ALIKE
-    return min(1.0, math.fsum(each for each in chances if each <= own))
+    chances = [math.exp(log - whole) for log in logs]
+    limit = chances[one - lowest] * ALIKE
+    return min(1.0, math.fsum(chance for chance in chances if chance <= limit))
 
 
 def _choose(n: int, k: int) -> float:

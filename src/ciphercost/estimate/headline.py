@@ -41,8 +41,8 @@ class Sessions(NamedTuple):
 def over_sessions(sessions: Sessions, most_nu: int | None = None) -> Interval:
     """The log ratio of throughput over two or more sessions, encrypted − plain."""
     log_ratio, parts = sessions.parts()
-    made = statistics.session_interval(parts, log_ratio, most_nu)
-    return made._replace(centre=float(sessions.typical.mean()), mean=log_ratio)
+    interval = statistics.session_interval(parts, log_ratio, most_nu)
+    return interval._replace(centre=float(sessions.typical.mean()), mean=log_ratio)
 
 
 def typically_within(sessions: Sessions, margin: float, most_nu: int | None = None) -> bool:
@@ -53,5 +53,5 @@ def typically_within(sessions: Sessions, margin: float, most_nu: int | None = No
 def difference(reference: Sessions, other: Sessions, most_nu: int | None = None) -> Interval:
     """other − reference of two cells over the same sessions; what a session does to both cancels."""
     (first, before), (second, after) = reference.parts(), other.parts()
-    made = statistics.session_interval(after - before, second - first, most_nu)
-    return made._replace(centre=float((other.typical - reference.typical).mean()), mean=second - first)
+    interval = statistics.session_interval(after - before, second - first, most_nu)
+    return interval._replace(centre=float((other.typical - reference.typical).mean()), mean=second - first)

@@ -72,12 +72,13 @@ def least_runs(cells: int) -> int:
 def series(intervals: list[Interval]) -> Series:
     """The values of several runs, each with its most cautious standard error."""
     widest = [
-        max(each.errors, key=lambda error: student_t.quantile(0.975, error.nu) * error.standard) for each in intervals
+        max(interval.errors, key=lambda error: student_t.quantile(0.975, error.nu) * error.standard)
+        for interval in intervals
     ]
     return Series(
-        np.array([each.middle for each in intervals]),
-        np.array([each.standard for each in widest]),
-        np.array([each.nu for each in widest]),
+        np.array([interval.middle for interval in intervals]),
+        np.array([error.standard for error in widest]),
+        np.array([error.nu for error in widest]),
     )
 
 
@@ -106,9 +107,9 @@ def one_level(of: Series, orders: int = 0) -> Whole:
 def _orders(n: int, count: int) -> NDArray[np.int64]:
     """Their own order of `n` runs, and `count` random ones: (count + 1, n). Cells mostly have as many runs as the one before."""
     random = np.random.default_rng(SEED)
-    made = np.vstack([np.arange(n), random.permuted(np.tile(np.arange(n), (count, 1)), axis=1)])
-    made.flags.writeable = False
-    return made
+    orders = np.vstack([np.arange(n), random.permuted(np.tile(np.arange(n), (count, 1)), axis=1)])
+    orders.flags.writeable = False
+    return orders
 
 
 def _smallest(critical: float, noise: float, n: int) -> float:
@@ -136,15 +137,15 @@ def _rare(contrasts: Floats) -> float:
 def weights_of(of: Series, edges: Sequence[int] = ()) -> Floats:
     """1 ÷ (own variance + variance between runs), the latter by DerSimonian and Laird (1986), within the levels between `edges`."""
     # A count that is equal in every block has no error of its own.
-    own = np.maximum(of.errors**2, max(1e-6 * float(np.mean(of.errors**2)), 1e-18))
-    weights = 1 / own
+    variances = np.maximum(of.errors**2, max(1e-6 * float(np.mean(of.errors**2)), 1e-18))
+    weights = 1 / variances
     excess, scale = 0.0, 0.0
-    for first, last in itertools.pairwise(edges or (0, len(own))):
+    for first, last in itertools.pairwise(edges or (0, len(variances))):
         part, values = weights[first:last], of.values[first:last]
         excess += float(np.sum(part * (values - np.average(values, weights=part)) ** 2)) - (last - first - 1)
         scale += float(part.sum() - np.sum(part**2) / part.sum())
-    made: Floats = 1 / (own + (max(0.0, excess / scale) if scale > 0 else 0.0))
-    return made
+    final_weights: Floats = 1 / (variances + (max(0.0, excess / scale) if scale > 0 else 0.0))
+    return final_weights
 
 
 class _Contrasts:
@@ -173,12 +174,12 @@ class _Contrasts:
         for first, last in arcs:
             inside = self.mass[last] - self.mass[first]
             outside = self.mass[-1] - inside
-            own = self.sums[last] - self.sums[first]
-            difference = own / inside - (self.sums[-1] - own) / outside
-            found = difference**2 * inside * outside / self.mass[-1]
-            if found[0] > best[0]:
+            inside_sum = self.sums[last] - self.sums[first]
+            difference = inside_sum / inside - (self.sums[-1] - inside_sum) / outside
+            contrast = difference**2 * inside * outside / self.mass[-1]
+            if contrast[0] > best[0]:
                 arc = (first, last)
-            np.maximum(best, found, out=best)
+            np.maximum(best, contrast, out=best)
         return best, arc
 
 
@@ -192,23 +193,23 @@ def _added_up(rows: Floats) -> Floats:
 # ── the changes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def changes(of: Series, found: Whole, level: float = ALPHA) -> list[int]:
-    """Numbers of the first run of each new level, in order. `found`: the test of the whole, which must have found a change.
+def changes(of: Series, whole: Whole, level: float = ALPHA) -> list[int]:
+    """Numbers of the first run of each new level, in order. `whole`: the test of the whole, which must have found a change.
 
     Each part is tested again, at this level divided by the number of parts.
     """
-    first, last = found.arc
+    first, last = whole.arc
     edges = sorted({0, first, last, len(of.values)})
-    made = set(edges[1:-1])
+    starts = set(edges[1:-1])
     parts = len(edges) - 1
     for start, end in itertools.pairwise(edges):
         if end - start < 2 * LEAST:
             continue
-        part = Series(*(each[start:end] for each in of))
+        part = Series(*(array[start:end] for array in of))
         again = one_level(part)
         if again.p_value < level / parts:
-            made |= {start + each for each in changes(part, again, level / parts)}
-    return sorted(made)
+            starts |= {start + change for change in changes(part, again, level / parts)}
+    return sorted(starts)
 
 
 class Levels:
@@ -223,13 +224,13 @@ class Levels:
 
     def _scatter(self) -> Error | None:
         """The standard deviation of the runs around their levels, per unit of weight; None if no level has two runs."""
-        squares = sum(self._squares(*each) for each in itertools.pairwise(self.edges))
+        squares = sum(self._squares(*stretch) for stretch in itertools.pairwise(self.edges))
         nu = len(self.weights) - len(self.edges) + 1
         return Error(math.sqrt(squares / nu), nu, "scatter of the runs") if nu else None
 
     def _squares(self, first: int, last: int) -> float:
-        own, values = self.weights[first:last], self.of.values[first:last]
-        return float(np.sum(own * (values - np.average(values, weights=own)) ** 2))
+        weights, values = self.weights[first:last], self.of.values[first:last]
+        return float(np.sum(weights * (values - np.average(values, weights=weights)) ** 2))
 
     def means(self) -> list[Interval]:
         """Each level as the weighted mean of its runs.
@@ -237,7 +238,7 @@ class Levels:
         It has two standard errors, and the larger counts: the one that the runs' own errors give, with Satterthwaite's
         degrees of freedom, and the one that the scatter of all runs around their levels gives.
         """
-        return [self._mean(*each) for each in itertools.pairwise(self.edges)]
+        return [self._mean(*stretch) for stretch in itertools.pairwise(self.edges)]
 
     def _mean(self, first: int, last: int) -> Interval:
         weights = self.weights[first:last]
@@ -246,15 +247,15 @@ class Levels:
         total = float(variances.sum())
         below = float(np.sum(variances**2 / self.of.nus[first:last]))
         nu = total**2 / below if below > 0 else float(self.of.nus[first:last].min())
-        made = [Error(math.sqrt(total), nu, f"weighted mean of {last - first} runs")]
+        errors = [Error(math.sqrt(total), nu, f"weighted mean of {last - first} runs")]
         if self.scatter is not None:
             standard = self.scatter.standard / math.sqrt(weights.sum())
-            made.append(Error(standard, self.scatter.nu, f"scatter of {last - first} runs"))
-        return Interval(float(np.sum(share * self.of.values[first:last])), tuple(made), last - first)
+            errors.append(Error(standard, self.scatter.nu, f"scatter of {last - first} runs"))
+        return Interval(float(np.sum(share * self.of.values[first:last])), tuple(errors), last - first)
 
     def differences(self) -> list[Interval]:
         """Each level − the one before."""
-        return [against(*each) for each in itertools.pairwise(self.means())]
+        return [against(*pair) for pair in itertools.pairwise(self.means())]
 
     def p_without_any_run(self, number: int) -> float:
         """The p-value of difference `number`, the largest if any single run of its two levels is left out.
@@ -264,7 +265,7 @@ class Levels:
         start, change, end = self.edges[number : number + 3]
         worst = 0.0
         for left in range(start, end):
-            kept = Series(*(np.delete(each[start:end], left - start) for each in self.of))
+            kept = Series(*(np.delete(array[start:end], left - start) for array in self.of))
             at = change - start - (left < change)
             if 0 < at < end - start - 1:
                 (difference,) = Levels(kept, [at]).differences()
@@ -291,13 +292,13 @@ def certain(of: Series, at: Sequence[int], margin: float) -> Levels:
     """
     at = list(at)
     while True:
-        found = Levels(of, at)
+        levels = Levels(of, at)
         weak = {}
-        for number, difference in enumerate(found.differences()):
-            p = max(difference.p_value(), found.p_without_any_run(number))
+        for number, difference in enumerate(levels.differences()):
+            p = max(difference.p_value(), levels.p_without_any_run(number))
             if p >= ALPHA or difference.tost(margin) < ALPHA:
                 weak[number] = p
         if not weak:
-            return found
+            return levels
         # Without the least certain change, its two levels are one, and the others may become certain.
         del at[max(weak, key=lambda number: weak[number])]

@@ -36,69 +36,79 @@ def key(reading: Reading) -> tuple[object, ...]:
 def specs(record: ImportedRecord, engine: str, mechanism: str) -> list[CellFacts]:
     """The cells of a record. Sets each reading's cell number."""
     numbers: dict[tuple[object, ...], int] = {}
-    made: list[CellFacts] = []
+    cell_facts: list[CellFacts] = []
+    several = len({reading.server for reading in record.readings if reading.server}) > 1
     for reading in record.readings:
-        own = key(reading)
-        if own not in numbers:
-            numbers[own] = len(made)
+        cell_key = (*key(reading), reading.server if several else "")
+        if cell_key not in numbers:
+            numbers[cell_key] = len(cell_facts)
             spec = CellSpec(
-                engine=engine or reading.engine,
+                engine=engine or (reading.server if several else "") or reading.engine,
                 mechanism=mechanism,
                 workload=reading.workload,
                 clients=reading.clients,
                 factors=reading.factors,
             )
-            made.append(CellFacts(spec=spec, clients=reading.clients, status="unproven", reason=REASON))
-        reading.cell = numbers[own]
-    return made
+            cell_facts.append(CellFacts(spec=spec, clients=reading.clients, status="unproven", reason=REASON))
+        reading.cell = numbers[cell_key]
+    return cell_facts
 
 
 def cells(facts: RunFacts, record: ImportedRecord) -> list[Cell]:
     """Every cell with its figures; p-values are corrected for the number of cells (Holm)."""
-    made = []
+    imported_cells = []
     for number, known in enumerate(facts.cells):
-        own = [reading for reading in record.readings if reading.cell == number]
-        if not own:
+        readings = [reading for reading in record.readings if reading.cell == number]
+        if not readings:
             raise UsageError(f"imported.json has no readings of cell {number + 1}; import the files again")
-        files = {name for reading in own for name in reading.file.split(", ")}
-        made.append(cell(known, own, [each for each in record.files if each.name in files]))
-    tested = [(number, name) for number, each in enumerate(made) if (name := imported_metric(each.overhead))]
-    corrected = statistics.holm([made[number].overhead[name].p_value or 0.0 for number, name in tested])
+        files = {name for reading in readings for name in reading.file.split(", ")}
+        imported_cells.append(cell(known, readings, [file for file in record.files if file.name in files]))
+    tested = [
+        (number, name)
+        for number, imported_cell in enumerate(imported_cells)
+        if (name := imported_metric(imported_cell.overhead))
+    ]
+    corrected = statistics.holm([imported_cells[number].overhead[name].p_value or 0.0 for number, name in tested])
     for (number, name), p_value in zip(tested, corrected, strict=True):
-        estimate = msgspec.structs.replace(made[number].overhead[name], p_value=p_value)
-        made[number] = msgspec.structs.replace(made[number], overhead={**made[number].overhead, name: estimate})
+        estimate = msgspec.structs.replace(imported_cells[number].overhead[name], p_value=p_value)
+        imported_cells[number] = msgspec.structs.replace(
+            imported_cells[number], overhead={**imported_cells[number].overhead, name: estimate}
+        )
     twice = twice_published(facts, record)
     return [
-        msgspec.structs.replace(each, warnings=[*each.warnings, *alone(each, made), *twice.get(number, [])])
-        for number, each in enumerate(made)
+        msgspec.structs.replace(
+            imported_cell,
+            warnings=[*imported_cell.warnings, *alone(imported_cell, imported_cells), *twice.get(number, [])],
+        )
+        for number, imported_cell in enumerate(imported_cells)
     ]
 
 
 def twice_published(facts: RunFacts, record: ImportedRecord) -> dict[int, list[Warning_]]:
     """By cell: the warning that one of its runs equals another cell's to the last digit. Pure."""
     first: dict[tuple[object, ...], Reading] = {}
-    found: dict[int, list[Warning_]] = {}
+    by_cell: dict[int, list[Warning_]] = {}
     for reading in record.readings:
         if digits(reading) < SURE_DIGITS:
             continue
-        own = first.setdefault((reading.arm, *printed(reading)), reading)
-        if own.cell != reading.cell and reading.cell not in found:
-            other = facts.cells[own.cell].spec
+        first_reading = first.setdefault((reading.arm, *printed(reading)), reading)
+        if first_reading.cell != reading.cell and reading.cell not in by_cell:
+            other = facts.cells[first_reading.cell].spec
             factors = " ".join(f"{name}={value}" for name, value in other.factors.items())
             text = (
                 f"{place(reading)}: this {reading.arm} run equals one of another cell ({' '.join(filter(None, (other.workload, factors)))}) to "
                 "the last digit: is it the same run twice?"
             )
-            found[reading.cell] = [Warning_("run-of-another-cell", text)]
-    return found
+            by_cell[reading.cell] = [Warning_("run-of-another-cell", text)]
+    return by_cell
 
 
 def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -> Cell:
     """One cell from all runs that can be compared."""
-    by_arm: dict[Arm, list[Reading]] = {arm: [each for each in readings if each.arm == arm] for arm in ARMS}
+    by_arm: dict[Arm, list[Reading]] = {arm: [reading for reading in readings if reading.arm == arm] for arm in ARMS}
     by_arm, minded = once(by_arm)
-    readings = [each for arm in ARMS for each in by_arm[arm]]
-    names = list(dict.fromkeys(name for each in readings for name in each.figures))
+    readings = [reading for arm in ARMS for reading in by_arm[arm]]
+    names = list(dict.fromkeys(name for reading in readings for name in reading.figures))
     costs: dict[str, ImportedCost] = {}
     overhead: dict[str, Estimate] = {}
     smallest = None
@@ -107,13 +117,15 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
             continue
         costs[name], interval = cost(name, by_arm["plain"], by_arm["encrypted"])
         if interval is not None:
-            minded += [each for each in follow(name, interval) if each.code not in {known.code for known in minded}]
+            minded += [
+                warning for warning in follow(name, interval) if warning.code not in {known.code for known in minded}
+            ]
             overhead[name] = estimate(costs[name], interval)
             if name == "throughput":
                 smallest = math.exp(interval.smallest_effect()) - 1
-    tools = dict.fromkeys(f"{each.tool} {each.version}".strip() for each in readings)
+    tools = dict.fromkeys(f"{reading.tool} {reading.version}".strip() for reading in readings)
     order = order_of(by_arm)
-    encryption = next((each.encryption for each in by_arm["encrypted"] if each.encryption), {})
+    encryption = next((reading.encryption for reading in by_arm["encrypted"] if reading.encryption), {})
     registered = known.registered or UNREGISTERED
     return Cell(
         engine=known.spec.engine,
@@ -140,7 +152,7 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
 
 def server(readings: list[Reading]) -> str:
     """The server that the runs name, if they agree; empty: none, or several."""
-    named = {each.server for each in readings if each.server}
+    named = {reading.server for reading in readings if reading.server}
     return next(iter(named)) if len(named) == 1 else ""
 
 
@@ -153,7 +165,7 @@ def reason(by_arm: dict[Arm, list[Reading]], overhead: dict[str, Estimate]) -> s
 
 def level(runs: Sequence[Reading]) -> dict[str, object]:
     """One arm's levels: geometric means over runs, so that their quotient is the ratio, and CPU shares with their variance."""
-    made: dict[str, object] = {
+    levels: dict[str, object] = {
         "runs": len(runs),
         "operations": sum(run.operations for run in runs),
         "errors": sum(run.errors for run in runs),
@@ -168,19 +180,19 @@ def level(runs: Sequence[Reading]) -> dict[str, object]:
         if name.startswith("latency_"):
             latency[name.removeprefix("latency_")] = mean
         elif name.startswith("host_") and name not in ("host_busy", "host_cpu_per_op"):
-            own = np.array([run.figures[name] for run in runs if name in run.figures])
-            variance = float(np.var(own, ddof=1)) if len(own) > 1 else 0.0
-            middle = float(own.mean())
+            figures = np.array([run.figures[name] for run in runs if name in run.figures])
+            variance = float(np.var(figures, ddof=1)) if len(figures) > 1 else 0.0
+            middle = float(figures.mean())
             host[name] = {
                 "mean": middle,
                 "variance": variance,
                 "cv": math.sqrt(variance) / middle if middle else 0.0,
             }
         else:
-            made[
+            levels[
                 {"client_cpu_per_op": "client_cpu_us_per_op", "host_cpu_per_op": "host_cpu_us_per_op"}.get(name, name)
             ] = mean
-    return made | ({"latency_ms": latency} if latency else {}) | ({"host": host} if host else {})
+    return levels | ({"latency_ms": latency} if latency else {}) | ({"host": host} if host else {})
 
 
 def imported_metric(overhead: Mapping[str, Estimate]) -> str:

@@ -43,30 +43,30 @@ def place(reading: Reading) -> str:
 
 def once(by_arm: dict[Arm, list[Reading]]) -> tuple[dict[Arm, list[Reading]], list[Warning_]]:
     """(each arm's runs without copies, warnings). A copy has the same figures, with more digits than chance explains."""
-    made: dict[Arm, list[Reading]] = {}
+    kept: dict[Arm, list[Reading]] = {}
     minded = []
     for arm in ARMS:
         first: dict[tuple[object, ...], Reading] = {}
         copies = []
         for run in by_arm[arm]:
-            own = first.setdefault(printed(run), run)
-            if own is not run:
-                copies.append((own, run))
+            original = first.setdefault(printed(run), run)
+            if original is not run:
+                copies.append((original, run))
         if not copies or not by_copying(by_arm[arm], list(first.values()), len(copies)):
-            made[arm] = by_arm[arm]
+            kept[arm] = by_arm[arm]
             continue
-        made[arm] = list(first.values())
-        own, run = copies[0]
+        kept[arm] = list(first.values())
+        original, run = copies[0]
         text = (
             f"{len(copies)} of {len(by_arm[arm])} {arm} runs equal another run to the last digit ({place(run)} equals "
-            f"{place(own)}): copies of one run, counted once"
+            f"{place(original)}): copies of one run, counted once"
         )
         minded.append(Warning_("copied-runs", text))
-    known = {printed(run): run for run in made["plain"] if digits(run) >= SURE_DIGITS}
-    if both := [(known[printed(run)], run) for run in made["encrypted"] if printed(run) in known]:
+    known = {printed(run): run for run in kept["plain"] if digits(run) >= SURE_DIGITS}
+    if both := [(known[printed(run)], run) for run in kept["encrypted"] if printed(run) in known]:
         text = f"{place(both[0][1])} equals {place(both[0][0])} to the last digit: one run can't belong to both arms"
         minded.append(Warning_("same-in-both-arms", text))
-    return made, minded
+    return kept, minded
 
 
 def by_copying(runs: list[Reading], different: list[Reading], copies: int) -> bool:
@@ -83,7 +83,7 @@ def by_copying(runs: list[Reading], different: list[Reading], copies: int) -> bo
         if len(different) >= 3 and all(run.figures.get(name, 0.0) > 0 for run in runs)
     ]
     # A figure that is equal in every run (a set rate) does not show how much runs scatter.
-    spread = next((each for each in scatter if each > SAME), 0.0)
+    spread = next((deviation for deviation in scatter if deviation > SAME), 0.0)
     if not spread:
         return least >= COARSE_DIGITS
     step = 10.0 ** (1 - least)  # at most: for a figure that begins with 1

@@ -46,14 +46,16 @@ def cost(name: str, plain: Sequence[Reading], encrypted: Sequence[Reading]) -> t
     centre = (float(np.mean(b)) if len(b) else math.nan) - (float(np.mean(a)) if len(a) else math.nan)
     if not math.isfinite(centre):
         return ImportedCost(1.0, 0.0, 0.0, len(a), len(b)), None
-    made = ImportedCost(math.exp(centre), math.exp(float(np.mean(a))), math.exp(float(np.mean(b))), len(a), len(b))
+    imported_cost = ImportedCost(
+        math.exp(centre), math.exp(float(np.mean(a))), math.exp(float(np.mean(b))), len(a), len(b)
+    )
     error = welch(a, b) if min(len(a), len(b)) >= 2 else None
     if error is None:
         half = within(name, plain, encrypted) if len(a) == len(b) == 1 else None
         if half is None:
-            return made, None
+            return imported_cost, None
         return msgspec.structs.replace(
-            made, within_low=math.exp(centre - half), within_high=math.exp(centre + half)
+            imported_cost, within_low=math.exp(centre - half), within_high=math.exp(centre + half)
         ), None
     errors: tuple[Error, ...] = (error,)
     if in_order(plain) and in_order(encrypted) and statistics.depend((a, b)):
@@ -61,16 +63,16 @@ def cost(name: str, plain: Sequence[Reading], encrypted: Sequence[Reading]) -> t
     interval = Interval(centre, errors, len(a) + len(b))
     low, high = interval.bounds()
     needed = runs_needed(float(np.var(a, ddof=1)) + float(np.var(b, ddof=1)))
-    return msgspec.structs.replace(made, low=math.exp(low), high=math.exp(high), runs_needed=needed), interval
+    return msgspec.structs.replace(imported_cost, low=math.exp(low), high=math.exp(high), runs_needed=needed), interval
 
 
 def welch(plain: Floats, encrypted: Floats) -> Error | None:
     """Standard error of the difference of two means; None where no run differs from another, so that nothing is known of scatter."""
-    parts = [float(np.var(each, ddof=1)) / len(each) for each in (plain, encrypted)]
+    parts = [float(np.var(logs, ddof=1)) / len(logs) for logs in (plain, encrypted)]
     whole = sum(parts)
     if math.sqrt(whole) <= statistics.ROUNDING:
         return None
-    nu = whole**2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (plain, encrypted), strict=True))
+    nu = whole**2 / sum(part**2 / (len(logs) - 1) for part, logs in zip(parts, (plain, encrypted), strict=True))
     method = f"Welch's t over {len(plain)} plain and {len(encrypted)} encrypted runs, ν = {nu:.1f}"
     return Error(math.sqrt(whole), nu, method)
 
@@ -87,19 +89,25 @@ def long_run(plain: Floats, encrypted: Floats) -> Error:
     """Standard error of the difference of two means of autocorrelated series: equal-weighted cosines, as few as Lazarus, Lewis, Stock and
     Watson (2018) advise for such; ν by Satterthwaite."""
     parts = [
-        statistics.cosine_error(each, min(len(each) - 1, max(4, math.ceil(0.4 * len(each) ** (2 / 3)))))
-        for each in (plain, encrypted)
+        statistics.cosine_error(logs, min(len(logs) - 1, max(4, math.ceil(0.4 * len(logs) ** (2 / 3)))))
+        for logs in (plain, encrypted)
     ]
     whole = sum(part.standard**2 for part in parts)
     nu = whole**2 / sum(part.standard**4 / part.nu for part in parts) if whole > 0 else parts[0].nu
     return Error(math.sqrt(whole), nu, f"long-run variance of {FOLLOWING} (equal-weighted cosines), ν = {nu:.1f}")
 
 
-def estimate(made: ImportedCost, interval: Interval) -> Estimate:
-    assert made.low is not None
-    assert made.high is not None
+def estimate(imported_cost: ImportedCost, interval: Interval) -> Estimate:
+    assert imported_cost.low is not None
+    assert imported_cost.high is not None
     return Estimate(
-        made.ratio, made.low, made.high, n=interval.n, method=interval.method(), p_value=interval.p_value(), unit="run"
+        imported_cost.ratio,
+        imported_cost.low,
+        imported_cost.high,
+        n=interval.n,
+        method=interval.method(),
+        p_value=interval.p_value(),
+        unit="run",
     )
 
 
@@ -113,7 +121,7 @@ def within(name: str, plain: Sequence[Reading], encrypted: Sequence[Reading]) ->
         batches = min(MOST_BATCHES, len(series) if len(series) < 2 * FEWEST_BATCHES else len(series) // 2)
         if batches < FEWEST_BATCHES or not series.mean() > 0:
             return None
-        means = np.array([float(each.mean()) for each in np.array_split(series, batches)])
+        means = np.array([float(batch.mean()) for batch in np.array_split(series, batches)])
         parts.append((float(np.std(means, ddof=1)) / math.sqrt(batches) / float(series.mean()), batches - 1))
     if len(parts) != 2 or not any(error > 0 for error, _ in parts):
         return None

@@ -30,7 +30,39 @@ UNSAID = {
     "ab": "ab reports the TLS version it used but checks no certificate; no server report or packet capture confirms it",
     "redis-benchmark": "redis-benchmark does not report whether its connections were encrypted; they are only with --tls",
     "memtier_benchmark": "memtier_benchmark does not report whether its connections were encrypted; they are only with --tls",
+    "kafka-producer-perf-test": "kafka-producer-perf-test does not report whether its connections were encrypted; they are only with "
+    "security.protocol=SSL or SASL_SSL",
+    "kafka-consumer-perf-test": "kafka-consumer-perf-test does not report whether its connections were encrypted; they are only with "
+    "security.protocol=SSL or SASL_SSL",
+    "rabbitmq-perf-test": "PerfTest does not report whether its connections were encrypted; they are only with amqps://, and it checks no "
+    "certificate without --use-default-ssl-context",
+    "nats": "nats bench does not report whether its connections were encrypted; they are with tls:// or --tlsca, and wherever the server "
+    "requires it",
+    "etcd-benchmark": "etcd's benchmark does not report whether its connections were encrypted; they are only with https:// or --cacert",
+    "hey": "hey prints neither its address nor what was negotiated, and checks no certificate",
+    "oha": "oha prints neither its address nor what was negotiated",
+    "k6": "k6 does not report its address or what was negotiated; its request times leave out connections and handshakes",
+    "vegeta": "vegeta prints neither its address nor what was negotiated",
+    "fortio": "fortio does not report what was negotiated; no server report or packet capture confirms its address",
+    "siege": "siege does not report what was negotiated, and checks no certificate by default",
+    "autocannon": "autocannon does not report what was negotiated, and checks no certificate",
+    "jmeter": "JMeter does not report what was negotiated; by default it accepts every certificate",
+    "locust": "Locust does not report what was negotiated; users that wait between requests set the rate themselves",
+    "gatling": "Gatling does not report what was negotiated, and an injection profile may have set the rate; by default it accepts every "
+    "certificate",
+    "go-tpc": "go-tpc does not report whether its connections were encrypted; they are only with the driver's own parameters (--conn-params)",
+    "hammerdb": "HammerDB does not report whether its connections were encrypted; with PostgreSQL it uses TLS wherever the server offers it "
+    "(sslmode=prefer)",
+    "benchbase": "BenchBase does not report whether its connections were encrypted; the JDBC driver's own default decides where the address "
+    "says nothing",
+    "ycsb": "YCSB does not report whether its connections were encrypted; that depends on the binding's own properties",
+    "cassandra-stress": "cassandra-stress prints its TLS settings but not what was negotiated",
+    "fio": "fio does not know whether the file system or the disk below it encrypts",
+    "jmh": "JMH does not know whether its benchmarks used encryption",
+    "go-test": "Go's benchmarks do not report whether they used encryption",
+    "criterion": "criterion does not know whether its benchmarks used encryption",
     "hyperfine": "hyperfine does not know whether its commands used encryption",
+    "script": "a script's times do not show what was measured: they may include the start of a program and its connection",
     "csv": "a table does not show how its figures were measured",
     "cpu": "shares of a machine's CPU do not show what the CPU worked on",
 }
@@ -82,20 +114,22 @@ def warnings(
     tools: list[str],
 ) -> list[Warning_]:
     """All warnings, the most serious first."""
-    made = [Warning_("imported", "imported: not paired, not proven; read these warnings before the figures")]
+    warnings = [Warning_("imported", "imported: not paired, not proven; read these warnings before the figures")]
     tool = "cpu" if readings[0].kind == "cpu" else readings[0].tool.split()[0]
-    made.append(Warning_("not-proven", UNSAID[tool]))
+    warnings.append(Warning_("not-proven", UNSAID[tool]))
     schemes = {arm: {run.scheme for run in by_arm[arm]} for arm in ARMS}
     if all(by_arm.values()) and schemes["plain"] == schemes["encrypted"] != {""} and len(schemes["plain"]) == 1:
         scheme = next(iter(schemes["plain"]))
-        made.append(Warning_("same-scheme", f"both arms used {scheme}: these figures don't include the cost of TLS"))
+        warnings.append(
+            Warning_("same-scheme", f"both arms used {scheme}: these figures don't include the cost of TLS")
+        )
     if all(by_arm.values()):
-        made += ordered(order)
-        made += few(by_arm, costs)
-        made += unequal(by_arm)
-    made += zeros(readings)
+        warnings += ordered(order)
+        warnings += few(by_arm, costs)
+        warnings += unequal(by_arm)
+    warnings += zeros(readings)
     if len(tools) > 1:
-        made.append(
+        warnings.append(
             Warning_(
                 "tool-differs",
                 f"these runs come from several versions of the tool ({', '.join(tools)}): the difference includes that change",
@@ -109,7 +143,7 @@ def warnings(
             f"{ends[0]:.0%}{f' to {ends[-1]:.0%}' if len(ends) > 1 else ''} of the first "
             "(a cache that fills, or a checkpoint); the mean depends on the run's length"
         )
-        made.append(Warning_("not-steady", text.replace("%", " %")))
+        warnings.append(Warning_("not-steady", text.replace("%", " %")))
     seen: dict[tuple[str, str], list[str]] = {}
     for run in readings:
         for note in run.notes:
@@ -117,8 +151,8 @@ def warnings(
     for (code, text), where in seen.items():
         files = list(dict.fromkeys(where))
         shown = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-        made.append(Warning_(code, f"{shown}: {text}"))
-    return made
+        warnings.append(Warning_(code, f"{shown}: {text}"))
+    return warnings
 
 
 def ordered(order: Order) -> list[Warning_]:
@@ -134,7 +168,7 @@ def ordered(order: Order) -> list[Warning_]:
 
 def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> list[Warning_]:
     """Warnings about single runs, and about runs that are all alike."""
-    made = []
+    warnings = []
     counts = {arm: len(by_arm[arm]) for arm in ARMS}
     if min(counts.values()) == 1:
         arms = "each arm" if set(counts.values()) == {1} else f"the {min(counts, key=lambda arm: counts[arm])} arm"
@@ -142,40 +176,40 @@ def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> lis
             f"one run of {arms}: there is no second run to compare it with, so there is no interval, and a cost can't be "
             "distinguished from chance; give at least two runs of each arm, and five or more for most questions"
         )
-        made.append(Warning_("one-run", text))
-    for name, each in costs.items():
-        if min(each.plain_runs, each.encrypted_runs) >= 2 and each.low is None:
-            made.append(
+        warnings.append(Warning_("one-run", text))
+    for name, cost in costs.items():
+        if min(cost.plain_runs, cost.encrypted_runs) >= 2 and cost.low is None:
+            warnings.append(
                 Warning_(
                     "all-alike",
                     f"{name}: all runs agree to the last printed digit: are they copies of one run?",
                 )
             )
-    return made
+    return warnings
 
 
 def zeros(readings: list[Reading]) -> list[Warning_]:
     """Warnings about figures of 0, which have no ratio."""
-    made = []
+    warnings = []
     for name in dict.fromkeys(name for run in readings for name in run.figures if compared(name)):
-        own = [run.figures[name] for run in readings if name in run.figures]
-        if out := sum(1 for value in own if not value > 0):
-            text = f"{name} is 0 in {out} of {len(own)} runs; a ratio can't include a 0, so this figure uses only the other runs"
-            made.append(Warning_("zero-figures", text))
-    return made
+        figures = [run.figures[name] for run in readings if name in run.figures]
+        if out := sum(1 for value in figures if not value > 0):
+            text = f"{name} is 0 in {out} of {len(figures)} runs; a ratio can't include a 0, so this figure uses only the other runs"
+            warnings.append(Warning_("zero-figures", text))
+    return warnings
 
 
 def unequal(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
     """The warning that the arms' runs differ in length, unless a fixed amount of work ended them."""
-    made = []
+    warnings = []
     lengths = {arm: sum(run.seconds for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
     work = {arm: sum(run.operations for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
     as_long = abs(lengths["plain"] - lengths["encrypted"]) <= UNEQUAL * max(lengths.values())
     as_much = abs(work["plain"] - work["encrypted"]) <= UNEQUAL * max(work.values())
     if not as_long and not as_much and min(lengths.values()) > 0:
         text = f"the arms' runs differ both in length ({lengths['plain']:.3g} and {lengths['encrypted']:.3g} s) and in number of operations"
-        made.append(Warning_("unequal", text))
-    return made
+        warnings.append(Warning_("unequal", text))
+    return warnings
 
 
 def third(run: Reading) -> float:
@@ -190,21 +224,24 @@ def steady(run: Reading) -> bool:
     return 1 / LEAST_FALL <= third(run) <= LEAST_FALL
 
 
-def alone(own: Cell, everything: list[Cell]) -> list[Warning_]:
+def alone(cell: Cell, everything: list[Cell]) -> list[Warning_]:
     """For a cell with one arm: the warning that the other arm's runs are a different test."""
-    if len(own.arms) != 1:
+    if len(cell.arms) != 1:
         return []
-    arm = next(iter(own.arms))
+    arm = next(iter(cell.arms))
     others = [
-        each
-        for each in everything
-        if each is not own and len(each.arms) == 1 and arm not in each.arms and each.engine == own.engine
+        candidate
+        for candidate in everything
+        if candidate is not cell
+        and len(candidate.arms) == 1
+        and arm not in candidate.arms
+        and candidate.engine == cell.engine
     ]
     if not others:
         return []
     other = next(iter(others[0].arms))
     text = (
-        f"the {arm} runs ({own.workload}, {own.clients} clients) and the {other} runs ({others[0].workload}, {others[0].clients} clients) "
+        f"the {arm} runs ({cell.workload}, {cell.clients} clients) and the {other} runs ({others[0].workload}, {others[0].clients} clients) "
         "are different tests, so they were not compared"
     )
     return [Warning_("not-the-same-test", text)]

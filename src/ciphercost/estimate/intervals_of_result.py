@@ -25,7 +25,7 @@ def _of_cell(cell: Cell) -> dict[str, Interval]:
     known = dict(cell.overhead)
     if cell.failures is not None and cell.failures.throughput is not None and "throughput" in known:
         known[failures.key("throughput")] = cell.failures.throughput
-    return {name: found for name, each in known.items() if (found := _interval(each)) is not None}
+    return {name: interval for name, estimate in known.items() if (interval := _interval(estimate)) is not None}
 
 
 def _interval(of: Estimate) -> Interval | None:

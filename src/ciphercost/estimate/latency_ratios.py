@@ -45,14 +45,14 @@ def pooled(tally: Tally, latency: Arms, mode: Mode) -> Pooled:
         plain, encrypted = (tally.histogram(arm, but=but) for arm in ARMS)
         if plain is None or encrypted is None:
             return np.full(len(shares), np.nan)
-        found: Floats = np.log(quantiles(encrypted, shares) / quantiles(plain, shares))
-        return found
+        ratios: Floats = np.log(quantiles(encrypted, shares) / quantiles(plain, shares))
+        return ratios
 
     whole, sessions = log_ratio(), np.unique(latency.sessions).tolist()
     if not latency.by_session(mode) or len(sessions) > RESAMPLED:
         return Pooled(whole, np.empty((0, len(shares))))
     n = len(sessions)
-    return Pooled(whole, np.array([n * whole - (n - 1) * log_ratio(each) for each in sessions]))
+    return Pooled(whole, np.array([n * whole - (n - 1) * log_ratio(session) for session in sessions]))
 
 
 def quantile_interval(latency: Arms, column: int, mode: Mode, most_nu: int | None, *, whole: bool) -> Interval | None:
@@ -83,8 +83,8 @@ def by_session(latency: Arms, column: int, *, whole: bool) -> tuple[Floats, Floa
         return (plain + encrypted) / 2, encrypted - plain
     plain, encrypted = np.log(latency.plain_ns[:, column]), np.log(latency.encrypted_ns[:, column])
     centres = [
-        [statistics.hodges_lehmann(each[latency.sessions == session]) for session in np.unique(latency.sessions)]
-        for each in ((plain + encrypted) / 2, encrypted - plain)
+        [statistics.hodges_lehmann(values[latency.sessions == session]) for session in np.unique(latency.sessions)]
+        for values in ((plain + encrypted) / 2, encrypted - plain)
     ]
     return np.array(centres[0]), np.array(centres[1])
 
@@ -97,16 +97,16 @@ def log_ratios(latency: Arms, column: int) -> Floats:
 
 def disagreements(latency: Arms, together: Pooled, mode: Mode) -> dict[str, float]:
     """By metric: p-value that the typical block or session and all requests together show the same cost."""
-    found: dict[str, float] = {}
+    p_values: dict[str, float] = {}
     for column, (name, share) in enumerate(QUANTILES):
         if not (unit := latency.unit_of(share, mode)):
             continue
         if not latency.by_session(mode):
             values = log_ratios(latency, column)
-            found[f"latency_{name}"] = totals.one_sided(totals.far_off(values, values, latency.sessions))
+            p_values[f"latency_{name}"] = totals.one_sided(totals.far_off(values, values, latency.sessions))
         elif len(together.parts):
             _, centres = by_session(latency, column, whole=unit == "session")
             error = statistics.t_error(together.parts[:, column] - centres, "sessions")
             apart = float(together.log_ratio[column] - centres.mean())
-            found[f"latency_{name}"] = Interval(apart, (error,), len(centres)).p_value()
-    return found
+            p_values[f"latency_{name}"] = Interval(apart, (error,), len(centres)).p_value()
+    return p_values

@@ -27,7 +27,7 @@ must not decide alone."""
 class Uncertain(NamedTuple):
     """How uncertain all causes are together. `PartsError` holds the same in a result."""
 
-    own: list[Floats]
+    covariances: list[Floats]
     """Covariances that the cells' own errors give, by different ways; the larger counts."""
     nu: float
     model: Floats
@@ -39,10 +39,10 @@ class Uncertain(NamedTuple):
 
         `further`: another variance that the function has, with its degrees of freedom.
         """
-        own = max(float(of @ each @ of) for each in self.own)
+        variance = max(float(of @ covariance @ of) for covariance in self.covariances)
         model = float(of @ self.model @ of)
-        below = own**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0) + further**2 / degrees
-        whole = own + model + further
+        below = variance**2 / self.nu + (model**2 / self.freedom if self.freedom else 0.0) + further**2 / degrees
+        whole = variance + model + further
         nu = whole**2 / below if below > 0 else self.nu
         return student_t.quantile(0.975, nu) * math.sqrt(whole)
 
@@ -70,8 +70,8 @@ def fit(
     count = design.shape[1]
     if not count or len(added) < count:
         return None
-    values = np.array([each.mean for each in added])
-    errors = np.array([max(each.standard_error, LEAST_SHARE * abs(each.mean), 1e-9) for each in added])
+    values = np.array([addition.mean for addition in added])
+    errors = np.array([max(addition.standard_error, LEAST_SHARE * abs(addition.mean), 1e-9) for addition in added])
     weighted = design / errors[:, None]
     scale = np.linalg.norm(weighted, axis=0)
     if not scale.all() or np.linalg.matrix_rank(weighted / scale, tol=least) < count:
@@ -81,13 +81,13 @@ def fit(
     distance = np.abs(design @ solution - values) / errors
     freedom = len(added) - count
     excess = max(0.0, float(distance @ distance) / freedom - 1) if freedom else 0.0
-    own = [covariance]
-    together = sorted(set.intersection(*(set(each) for each in sessions))) if sessions else []
+    covariances = [covariance]
+    together = sorted(set.intersection(*(set(by_session) for by_session in sessions))) if sessions else []
     if len(together) >= 2:
-        each_session = np.array([[each[session] for each in sessions] for session in together])
+        each_session = np.array([[by_session[session] for by_session in sessions] for session in together])
         fits = (each_session / errors) @ weighted @ covariance
-        own.append(np.atleast_2d(np.cov(fits, rowvar=False)) / len(together))
-    error = Uncertain(own, max(1, min(each.n for each in added) - 1), covariance * excess, freedom)
+        covariances.append(np.atleast_2d(np.cov(fits, rowvar=False)) / len(together))
+    error = Uncertain(covariances, max(1, min(addition.n for addition in added) - 1), covariance * excess, freedom)
     halves = [error.half(unit) for unit in np.eye(count)]
     causes = [
         Part(float(value), float(value - half), float(value + half))
@@ -98,7 +98,9 @@ def fit(
 
 def recorded(error: Uncertain) -> PartsError:
     """The same as a result holds it."""
-    return PartsError([each.tolist() for each in error.own], error.nu, error.model.tolist(), error.freedom)
+    return PartsError(
+        [covariance.tolist() for covariance in error.covariances], error.nu, error.model.tolist(), error.freedom
+    )
 
 
 def together(causes: Sequence[Part], counts: Sequence[float], error: PartsError | None, scatter: float | None) -> Part:
@@ -108,12 +110,12 @@ def together(causes: Sequence[Part], counts: Sequence[float], error: PartsError 
     are added up, which is never too narrow.
     """
     of = np.array(counts)
-    value = float(of @ np.array([each.value for each in causes]))
-    own, degrees = model_error.moderated(scatter, error.freedom if error is not None else 0)
-    further = (own * value) ** 2
+    value = float(of @ np.array([cause.value for cause in causes]))
+    share, degrees = model_error.moderated(scatter, error.freedom if error is not None else 0)
+    further = (share * value) ** 2
     if error is None:
-        half = float(np.abs(of) @ np.array([(each.high - each.low) / 2 for each in causes]))
-        half = math.hypot(half, student_t.quantile(0.975, degrees) * own * value)
+        half = float(np.abs(of) @ np.array([(cause.high - cause.low) / 2 for cause in causes]))
+        half = math.hypot(half, student_t.quantile(0.975, degrees) * share * value)
     else:
         known = Uncertain(list(map(np.array, error.own)), error.nu, np.array(error.model), error.freedom)
         half = known.half(of, further, degrees)

@@ -13,11 +13,11 @@ def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
     """A function that reads the level that matches the robust ratio; for imported runs, the plain level."""
 
     def read(arm: dict[str, Any]) -> float | None:
-        for found in (arm.get("typical", {}), arm):
+        for value in (arm.get("typical", {}), arm):
             for name in names:
-                found = found.get(name, {}) if isinstance(found, dict) else {}
-            if isinstance(found, int | float):
-                return float(found)
+                value = value.get(name, {}) if isinstance(value, dict) else {}
+            if isinstance(value, int | float):
+                return float(value)
         return None
 
     return read
@@ -32,6 +32,9 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "latency_p50": (_typical("latency_ms", "p50"), "ms"),
     "latency_p99": (_typical("latency_ms", "p99"), "ms"),
     "latency_mean": (_typical("latency_ms", "mean"), "ms"),
+    "tool_latency_p50": (_typical("tool_latency_ms", "p50"), "ms"),
+    "tool_latency_p99": (_typical("tool_latency_ms", "p99"), "ms"),
+    "tool_latency_mean": (_typical("tool_latency_ms", "mean"), "ms"),
     "host_busy": (lambda arm: arm.get("host_busy"), "%"),
     "host_cpu_per_op": (lambda arm: arm.get("host_cpu_us_per_op"), "µs"),
     "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),

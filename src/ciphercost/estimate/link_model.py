@@ -57,14 +57,14 @@ def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mappi
     seconds = {name: bytes_on_link(arm) * 8 / each_way for name, arm in (("plain", plain), ("encrypted", encrypted))}
     round_trip = conditions.round_trip(cell.delay) if cell.delay else 0.0
     added = added_trips * round_trip + seconds["encrypted"] - seconds["plain"]
-    found = {"round_trips": added_trips, "added_ms": added * 1e3}
+    predicted = {"round_trips": added_trips, "added_ms": added * 1e3}
     if cell.regime != "latency":
         if plain["throughput"] * seconds["plain"] >= FULL:
-            found["throughput"] = seconds["plain"] / seconds["encrypted"]
+            predicted["throughput"] = seconds["plain"] / seconds["encrypted"]
         else:
             alone = clients / plain["throughput"]
-            found["throughput"] = alone / (alone + added)
-    return found
+            predicted["throughput"] = alone / (alone + added)
+    return predicted
 
 
 def bytes_on_link(arm: Mapping[str, Any]) -> float:

@@ -47,8 +47,8 @@ def together(intervals: Sequence[Interval]) -> Interval:
     """
     if len(intervals) == 1:
         return intervals[0]
-    centre = float(np.mean([each.centre for each in intervals]))
-    values = np.array([each.middle for each in intervals])
+    centre = float(np.mean([interval.centre for interval in intervals]))
+    values = np.array([interval.middle for interval in intervals])
     return Interval(centre, (statistics.t_error(values, "machines"),), len(values), mean=float(values.mean()))
 
 
@@ -59,15 +59,15 @@ def between(intervals: Sequence[Interval]) -> Between:
     *Variance Components*, 1992). s² ÷ mean(eᵢ²) has an F distribution if machines don't differ, with k − 1 and, by
     Satterthwaite, ν degrees of freedom; its quantiles also bound τ (Wald, Annals of Mathematical Statistics 1940).
     """
-    values = np.array([each.middle for each in intervals])
-    errors = [widest(each) for each in intervals]
-    own = np.array([each.standard**2 for each in errors])
-    nus = np.array([each.nu for each in errors])
-    k, scatter, noise = len(values), float(np.var(values, ddof=1)), float(own.mean())
+    values = np.array([interval.middle for interval in intervals])
+    errors = [widest(interval) for interval in intervals]
+    variances = np.array([error.standard**2 for error in errors])
+    nus = np.array([error.nu for error in errors])
+    k, scatter, noise = len(values), float(np.var(values, ddof=1)), float(variances.mean())
     if noise <= ROUNDING**2:  # counts that are equal in every block leave nothing to chance
         sd = math.sqrt(scatter) if scatter > ROUNDING**2 else 0.0
         return Between(sd, sd, sd, float(not sd))
-    nu = float(own.sum() ** 2 / (own**2 / nus).sum())
+    nu = float(variances.sum() ** 2 / (variances**2 / nus).sum())
     ratio = scatter / noise
     lower, upper = (
         _sd(scatter / f_distribution.quantile(q, k - 1, nu) - noise) for q in ((1 + LEVEL) / 2, (1 - LEVEL) / 2)
@@ -89,22 +89,24 @@ def widest(of: Interval) -> Error:
 
 def over_machines(cells: Sequence[OnMachine], mode: Mode) -> dict[str, OverMachines]:
     """Every metric that at least one machine has, over all machines that have it."""
-    names = dict.fromkeys(name for each in cells for name in each.overhead if name in each.intervals)
-    return {name: _metric(name, [each for each in cells if name in each.intervals], mode) for name in names}
+    names = dict.fromkeys(name for cell in cells for name in cell.overhead if name in cell.intervals)
+    return {name: _metric(name, [cell for cell in cells if name in cell.intervals], mode) for name in names}
 
 
 def _metric(name: str, cells: Sequence[OnMachine], mode: Mode) -> OverMachines:
     models: dict[str, list[OnMachine]] = {}
-    for each in cells:
-        models.setdefault(each.cpu, []).append(each)
-    intervals = [each.intervals[name] for each in cells]
+    for cell in cells:
+        models.setdefault(cell.cpu, []).append(cell)
+    intervals = [cell.intervals[name] for cell in cells]
     return OverMachines(
         overall=estimate(name, cells, mode),
         covers=covers(cells),
-        machines=[MachineCost(each.machine, each.overhead[name]) for each in cells],
+        machines=[MachineCost(cell.machine, cell.overhead[name]) for cell in cells],
         types=[
-            TypeCost(cpu, [each.machine for each in own], estimate(name, own, mode), covers(own))
-            for cpu, own in sorted(models.items(), key=lambda model: (-len(model[1]), model[0]))
+            TypeCost(
+                cpu, [cell.machine for cell in model_cells], estimate(name, model_cells, mode), covers(model_cells)
+            )
+            for cpu, model_cells in sorted(models.items(), key=lambda model: (-len(model[1]), model[0]))
         ],
         between=between(intervals) if len(intervals) > 1 else None,
     )
@@ -114,21 +116,21 @@ def estimate(name: str, cells: Sequence[OnMachine], mode: Mode) -> Estimate:
     """One metric over these machines. With one machine, what its own run says."""
     if len(cells) == 1:
         return cells[0].overhead[name]
-    made = to_estimate(interval(name, cells), "full", UNIT)
+    combined = to_estimate(interval(name, cells), "full", UNIT)
     key = totals.key(name)
     if mode == "quick":
-        made = msgspec.structs.replace(made, method=f"{made.method}; one start each")
-    return with_totals(made, interval(key, cells) if all(key in each.intervals for each in cells) else None)
+        combined = msgspec.structs.replace(combined, method=f"{combined.method}; one start each")
+    return with_totals(combined, interval(key, cells) if all(key in cell.intervals for cell in cells) else None)
 
 
 def interval(key: str, cells: Sequence[OnMachine]) -> Interval:
     """The log ratio of a metric, or of its totals, over these machines."""
-    return together([each.intervals[key] for each in cells])
+    return together([cell.intervals[key] for cell in cells])
 
 
 def hosts(cells: Sequence[OnMachine]) -> int:
     """On how many hosts these machines run. One whose host is unknown counts as a host of its own."""
-    return len({each.host or f"of {each.machine}" for each in cells})
+    return len({cell.host or f"of {cell.machine}" for cell in cells})
 
 
 def covers(cells: Sequence[OnMachine]) -> str:
@@ -146,29 +148,29 @@ def verdicts(
     cells: Sequence[Sequence[OnMachine]], metrics: Sequence[str], mode: Mode, margin: float
 ) -> list[Verdict | None]:
     """The verdict on each cell over its machines, with Holm's correction for their number. None: no number."""
-    found: list[Verdict | None] = []
+    verdicts: list[Verdict | None] = []
     p_values: dict[int, float] = {}
-    for number, (own, name) in enumerate(zip(cells, metrics, strict=True)):
-        known = [each for each in own if name in each.intervals]
+    for number, (on_machines, name) in enumerate(zip(cells, metrics, strict=True)):
+        known = [cell for cell in on_machines if name in cell.intervals]
         if not known:
-            found.append(None)
+            verdicts.append(None)
             continue
         whole, key = interval(name, known), totals.key(name)
-        of_totals = interval(key, known) if all(key in each.intervals for each in known) else None
+        of_totals = interval(key, known) if all(key in cell.intervals for cell in known) else None
         failing = failures.key(name)
-        of_failures = together([each.intervals.get(failing, each.intervals[name]) for each in known])
-        one_fails = failures.differ(failures.together([each.failures for each in known]))
+        of_failures = together([cell.intervals.get(failing, cell.intervals[name]) for cell in known])
+        one_fails = failures.differ(failures.together([cell.failures for cell in known]))
         judged = judge(
             whole,
             of_totals,
             mode if len(known) == 1 else "full",
             margin,
-            of_failures if any(failing in each.intervals for each in known) else None,
+            of_failures if any(failing in cell.intervals for cell in known) else None,
             one_fails=one_fails,
         )
-        found.append(judged.verdict)
+        verdicts.append(judged.verdict)
         p_values[number] = whole.p_value()
     for number, p_value in zip(p_values, statistics.holm(list(p_values.values())), strict=True):
-        if found[number] == "differs" and p_value >= ALPHA:
-            found[number] = "unresolved"
-    return found
+        if verdicts[number] == "differs" and p_value >= ALPHA:
+            verdicts[number] = "unresolved"
+    return verdicts

@@ -47,8 +47,8 @@ def scatter(design: Floats, values: Floats, errors: Floats) -> float:
 
 def pooled(differences: Sequence[float], errors: Sequence[float]) -> float:
     """τ of relative differences around 0, with their standard errors."""
-    values, own = np.array(differences), np.array(errors)
-    return root(lambda tau: float(np.sum((values / np.hypot(own, tau)) ** 2)), len(differences))
+    values, standard_errors = np.array(differences), np.array(errors)
+    return root(lambda tau: float(np.sum((values / np.hypot(standard_errors, tau)) ** 2)), len(differences))
 
 
 def root(distance: Callable[[float], float], freedom: int) -> float:
@@ -62,11 +62,11 @@ def root(distance: Callable[[float], float], freedom: int) -> float:
     return high
 
 
-def moderated(own: float | None, freedom: int) -> tuple[float, int]:
-    """(τ, its degrees of freedom) of a fit with so many cells to spare. `own`: its cells' τ; None: unknown."""
-    if own is None or not freedom:
+def moderated(tau: float | None, freedom: int) -> tuple[float, int]:
+    """(τ, its degrees of freedom) of a fit with so many cells to spare. `tau`: its cells'; None: unknown."""
+    if tau is None or not freedom:
         return USUAL, SERVERS
-    return math.sqrt((SERVERS * USUAL**2 + freedom * own**2) / (SERVERS + freedom)), SERVERS + freedom
+    return math.sqrt((SERVERS * USUAL**2 + freedom * tau**2) / (SERVERS + freedom)), SERVERS + freedom
 
 
 def _solved(design: Floats, values: Floats, errors: Floats) -> Floats:

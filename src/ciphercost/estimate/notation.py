@@ -49,12 +49,12 @@ def interval(estimate: Estimate, more: str = "more", less: str = "less") -> str:
         return factors(estimate.low, estimate.high)
     digits = decimals(estimate)
     ratios = (estimate.low, estimate.ratio, estimate.high)
-    low, value, high = (percent(each, digits, more, less) for each in ratios)
+    low, value, high = (percent(ratio, digits, more, less) for ratio in ratios)
     if low == high == value:
         return EXACT
-    directions = {each > 1 for each in ratios}
+    directions = {ratio > 1 for ratio in ratios}
     if len(directions) == 1 and NO_CHANGE not in (low, value, high):
-        first, last = (_bare(each) for each in ((low, high) if estimate.low > 1 else (high, low)))
+        first, last = (_bare(text) for text in ((low, high) if estimate.low > 1 else (high, low)))
         return first if first == last else f"{first.removesuffix(' %')}–{last}"
     return low if low == high else f"{low} to {high}"
 

@@ -61,12 +61,12 @@ def judged(
     The interval is t over sessions, or the widest of those over blocks. None with too few of them.
     """
     below = _blocks(arms, fits, -BELOW)
-    units = _units([each[0] for each in below], by_session=by_session)
+    units = _units([both[0] for both in below], by_session=by_session)
     if units is None:
         return None
     shares, beyond, values = [], [], []
-    for arm, own in zip(ARMS, zip(*below, strict=True), strict=True):
-        share, more, parts = _share(own, fits[arm], units, of)
+    for arm, blocks in zip(ARMS, zip(*below, strict=True), strict=True):
+        share, more, parts = _share(blocks, fits[arm], units, of)
         shares.append(share)
         beyond.append(more)
         values.append(parts)
@@ -74,8 +74,8 @@ def judged(
     centre = beyond[1] - beyond[0]
     low, high = interval(difference, centre, by_session=by_session).bounds()
     around = _blocks(arms, fits, ABOVE)
-    lates = [_late([each.late for each in own], own, of) for own in zip(*below, strict=True)]
-    laters = [_late([each.later for each in own], own, of) for own in zip(*around, strict=True)]
+    lates = [_late([block.late for block in blocks], blocks, of) for blocks in zip(*below, strict=True)]
+    laters = [_late([block.later for block in blocks], blocks, of) for blocks in zip(*around, strict=True)]
     alone = [one_alone(*both) for both in (lates, laters)]
     plain, encrypted = laters if alone[1] or not alone[0] else lates
     return AllRequests(
@@ -89,7 +89,7 @@ def judged(
         late_encrypted=encrypted.share,
         stalled_plain=plain.blocks,
         stalled_encrypted=encrypted.blocks,
-        watched_s=sum(2 * (1 - schedule.DISCARD) * own.length for own, _ in around),
+        watched_s=sum(2 * (1 - schedule.DISCARD) * block.length for block, _ in around),
     )
 
 
@@ -125,7 +125,7 @@ def lowered(tried: Sequence[Tried], of: Objective, fit: Fit | None, *, by_sessio
 
     `fit`: None: the typical block keeps it at all rates that were tried. 0 with too few blocks.
     """
-    below = [each for each in tried if fit is None or math.log(each.rate) < fit.capacity - BELOW]
+    below = [block for block in tried if fit is None or math.log(block.rate) < fit.capacity - BELOW]
     units = _units(below, by_session=by_session)
     if units is None:
         return 0.0
@@ -163,7 +163,7 @@ def one_alone(plain: Late, encrypted: Late) -> bool:
 
 
 def _late(counts: Sequence[float], tried: Sequence[Tried], of: Objective) -> Late:
-    requests = [each.requests * of.allowed for each in tried]
+    requests = [block.requests * of.allowed for block in tried]
     blocks = sum(count > STALLED * allowed for count, allowed in zip(counts, requests, strict=True))
     return Late(sum(counts) / sum(requests), blocks)
 
@@ -171,15 +171,15 @@ def _late(counts: Sequence[float], tried: Sequence[Tried], of: Objective) -> Lat
 def _blocks(arms: Mapping[Arm, Sequence[Tried]], fits: Mapping[Arm, Fit], distance: float) -> list[tuple[Tried, ...]]:
     """What both arms did in the blocks in which neither's log rate was farther than that above its capacity."""
     return [
-        each
-        for each in zip(*(arms[arm] for arm in ARMS), strict=True)
-        if all(math.log(own.rate) < fits[arm].capacity + distance for arm, own in zip(ARMS, each, strict=True))
+        both
+        for both in zip(*(arms[arm] for arm in ARMS), strict=True)
+        if all(math.log(block.rate) < fits[arm].capacity + distance for arm, block in zip(ARMS, both, strict=True))
     ]
 
 
 def _units(tried: Sequence[Tried], *, by_session: bool) -> Units | None:
     """The number of each block's session, or of the block, shape (blocks,); None with too few of them for an interval."""
-    named = [each.session if by_session else block for block, each in enumerate(tried)]
+    named = [block.session if by_session else index for index, block in enumerate(tried)]
     units = np.unique(np.array(named, dtype=np.int64), return_inverse=True)[1]
     return units if len(units) and units.max() + 1 >= LEAST_UNITS else None
 
@@ -188,9 +188,9 @@ def _share(tried: Sequence[Tried], fit: Fit | None, units: Units, of: Objective)
     """The share of an arm's slow requests ÷ the share allowed, the same beyond what its curve explains (None: nothing), and each unit's part in
     the latter (delta method), shape (units,).
     """
-    expected = [each.requests * of.allowed * explained(fit, each.rate, of) if fit else 0.0 for each in tried]
+    expected = [block.requests * of.allowed * explained(fit, block.rate, of) if fit else 0.0 for block in tried]
     slow, requests = (
-        np.bincount(units, counts) for counts in ([each.slow for each in tried], [each.requests for each in tried])
+        np.bincount(units, counts) for counts in ([block.slow for block in tried], [block.requests for block in tried])
     )
     more = slow - np.bincount(units, expected)
     share = float(more.sum() / requests.sum())
@@ -205,7 +205,7 @@ def reason(of: AllRequests, objective: str) -> str:
         arm, blocks, share = max(
             ("plain", of.stalled_plain, of.late_plain),
             ("encrypted", of.stalled_encrypted, of.late_encrypted),
-            key=lambda each: each[2],
+            key=lambda stalled: stalled[2],
         )
         return (
             f"the typical block and all requests together disagree: {blocks} {'block' if blocks == 1 else 'blocks'} of the {arm} arm alone "

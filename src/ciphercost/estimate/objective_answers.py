@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ciphercost.estimate.histogram import above, quantiles
+from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, decode, merge
 from ciphercost.model.slices import SliceRecord
@@ -36,7 +37,7 @@ def slow(records: Sequence[SliceRecord], limits: Sequence[float]) -> tuple[list[
     whole, lost = answers(records)
     if whole is None:
         return [max(lost, 1.0)] * len(limits), max(lost, 1.0)
-    return [above(whole, each * 1e9) + lost for each in limits], whole.total + lost
+    return [above(whole, limit * 1e9) + lost for limit in limits], whole.total + lost
 
 
 def answers(records: Sequence[SliceRecord]) -> tuple[Histogram | None, float]:
@@ -60,12 +61,12 @@ def answers(records: Sequence[SliceRecord]) -> tuple[Histogram | None, float]:
 
 def _decoded(record: SliceRecord, text: str) -> Histogram:
     try:
-        found = decode(text)
+        histogram = decode(text)
     except ValueError as error:
-        raise UsageError(f"session {record.session}, block {record.block}: {error}") from None
-    if record.agent is not None and found.total != record.agent.operations:
+        raise UsageError(f"{checked.place(record)}: {error}") from None
+    if record.agent is not None and histogram.total != record.agent.operations:
         raise UsageError(
-            f"session {record.session}, block {record.block}, position {record.position}: the histogram holds {found.total} latencies, "
+            f"{checked.place(record)}, position {record.position}: the histogram holds {histogram.total} latencies, "
             f"but the slice has {record.agent.operations} operations"
         )
-    return found
+    return histogram

@@ -55,22 +55,24 @@ class Capacities:
         """Add a block's four slices. `keep`: with what the curve needs. Raises UsageError if a histogram is damaged."""
         self._known.clear()
         for arm in ARMS:
-            own = [record for record in records if record.arm == arm]
-            first = own[0]
+            arm_records = [record for record in records if record.arm == arm]
+            first = arm_records[0]
             of = self.objective
-            (over, late, later), requests = slow(own, (of.seconds, *map(of.exceeded, objective_all.TIMES_RARER)))
+            (over, late, later), requests = slow(
+                arm_records, (of.seconds, *map(of.exceeded, objective_all.TIMES_RARER))
+            )
             at = (first.session, first.block, first.phase, first.rate)
             self.arms[arm].append(Tried(*at, over, requests, first.length, late, later))
             if keep and first.phase == "curve":
-                self._curve[first.rate][arm] += own
+                self._curve[first.rate][arm] += arm_records
 
     def drop(self, session: int) -> None:
         """Remove a session."""
         self._known.clear()
-        self.arms = {arm: [each for each in tried if each.session != session] for arm, tried in self.arms.items()}
+        self.arms = {arm: [block for block in tried if block.session != session] for arm, tried in self.arms.items()}
         for both in self._curve.values():
             for arm in ARMS:
-                both[arm] = [each for each in both[arm] if each.session != session]
+                both[arm] = [record for record in both[arm] if record.session != session]
 
     # ── estimates ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -86,18 +88,22 @@ class Capacities:
 
     def _worked_out(self, mode: Mode) -> dict[Arm, Parts]:
         arms = {arm: ArmSoFar(self.arms[arm], self.objective) for arm in ARMS}
-        arms = {arm: each for arm, each in arms.items() if len(each.aimed) >= LEAST_BLOCKS and each.shows()}
+        arms = {arm: so_far for arm, so_far in arms.items() if len(so_far.aimed) >= LEAST_BLOCKS and so_far.shows()}
         if not arms:
             return {}
-        sessions = np.array([each.session for each in next(iter(arms.values())).groups])
+        sessions = np.array([group.session for group in next(iter(arms.values())).groups])
         apart = mode == "full" and len(set(sessions.tolist())) >= LEAST_SESSIONS
-        outs = [sessions == each for each in np.unique(sessions)] if apart else list(np.eye(len(sessions), dtype=bool))
-        found, n = {}, len(outs)
-        for arm, each in arms.items():
-            whole = each.fit.capacity
-            values = n * whole - (n - 1) * np.array([each.without(out) for out in outs])
-            found[arm] = Parts(each.fit, values, apart)
-        return found
+        outs = (
+            [sessions == session for session in np.unique(sessions)]
+            if apart
+            else list(np.eye(len(sessions), dtype=bool))
+        )
+        parts, n = {}, len(outs)
+        for arm, so_far in arms.items():
+            whole = so_far.fit.capacity
+            values = n * whole - (n - 1) * np.array([so_far.without(out) for out in outs])
+            parts[arm] = Parts(so_far.fit, values, apart)
+        return parts
 
     def interval(self, mode: Mode, most_nu: int | None = None) -> Interval | None:
         """The log ratio of both arms' capacities, encrypted − plain; None unless both have one, and all requests together agree."""
@@ -108,7 +114,7 @@ class Capacities:
         typical = _ratio(parts, most_nu)
         if typical is None:
             return None, None
-        fits = {arm: each.fit for arm, each in parts.items()}
+        fits = {arm: arm_parts.fit for arm, arm_parts in parts.items()}
         together = objective_all.judged(self.arms, self.objective, fits, by_session=parts["plain"].sessions)
         if together is None:
             return typical, None
@@ -119,7 +125,7 @@ class Capacities:
         parts = self._parts(mode)
         if self._confirmed(parts, None)[0] is None:
             return {}
-        return {arm: math.exp(each.centre) for arm, each in parts.items()}
+        return {arm: math.exp(arm_parts.centre) for arm, arm_parts in parts.items()}
 
     def finish(self, mode: Mode, most_nu: int | None, top: float, lowest: float) -> ObjectiveCapacity:
         """The estimate. `top`: the plain arm's operations/s in the closed loop; `lowest`: the lowest rate that could be tried."""
@@ -128,13 +134,13 @@ class Capacities:
         arms: dict[str, ObjectiveArm] = {}
         for arm in ARMS:
             so_far = ArmSoFar(self.arms[arm], self.objective)
-            rates = [each.rate for each in so_far.tried]
+            rates = [block.rate for block in so_far.tried]
             # Between rates that were tried, but the blocks do not show where.
             kind = so_far.kind() if arm in parts or so_far.kind() != "within" else "unknown"
             if kind == "within":
                 arms[arm] = ObjectiveArm("within", math.exp(parts[arm].centre))
             elif kind == "below":
-                lowest_point = next((each for each in self._points() if each.rate == min(rates)), None)
+                lowest_point = next((point for point in self._points() if point.rate == min(rates)), None)
                 fastest = getattr(lowest_point, arm).latency_ms if lowest_point else None
                 arms[arm] = ObjectiveArm("below", high=min(rates), fastest_ms=fastest)
             elif kind == "above":
@@ -150,7 +156,7 @@ class Capacities:
                 reason=objective_all.reason(together, self.objective.text),
                 all_requests=together,
             )
-        made = ObjectiveCapacity(
+        capacity = ObjectiveCapacity(
             objective=self.objective.text,
             arms=arms,
             curve=self._points(),
@@ -158,15 +164,15 @@ class Capacities:
             all_requests=together,
         )
         if ratio is not None:
-            return made
+            return capacity
         bound = _bound(arms, {arm: self._ends(arm, arms[arm], parts.get(arm), mode, most_nu) for arm in ARMS})
         return ObjectiveCapacity(
-            objective=made.objective,
+            objective=capacity.objective,
             arms=arms,
-            curve=made.curve,
+            curve=capacity.curve,
             at_most=bound[0],
             at_least=bound[1],
-            reason=reason(made, top, lowest),
+            reason=reason(capacity, top, lowest),
         )
 
     def _ends(self, arm: Arm, of: ObjectiveArm, parts: Parts | None, mode: Mode, most_nu: int | None) -> Ends:
@@ -181,17 +187,17 @@ class Capacities:
 
     def warnings(self) -> list[Warning_]:
         """What limits the estimate."""
-        found = []
+        warnings = []
         for arm, parts in self._parts("quick").items():
-            lengths = [each.length for each in self.arms[arm] if each.phase == "objective"]
+            lengths = [block.length for block in self.arms[arm] if block.phase == "objective"]
             settling = self.objective.settling(math.exp(parts.centre))
             if min(lengths) < SHORT * settling:
                 text = (
                     f"{self.objective.text}: slices of {min(lengths):.2g} s are short beside the {settling:.2g} s in which a queue "
                     f"settles at the {arm} arm's capacity, so the capacities of both arms may be too high; use a longer --time"
                 )
-                found.append(Warning_("objective-slices-short", text))
-        return found[:1]
+                warnings.append(Warning_("objective-slices-short", text))
+        return warnings[:1]
 
     def _points(self) -> list[LoadPoint]:
         """The load–latency curve of both arms, by rate."""
@@ -204,14 +210,14 @@ class Capacities:
     def _at(self, records: Sequence[SliceRecord]) -> AtRate:
         """What an arm did at one rate, over all sessions."""
         answers = [record.agent for record in records if record.agent is not None]
-        decoded = [decode(each.histogram) for each in answers if each.operations]
+        decoded = [decode(answer.histogram) for answer in answers if answer.operations]
         median = float(quantiles(merge(decoded), [0.5])[0]) / 1e6 if decoded else None
-        seconds = sum(each.seconds for each in answers)
+        seconds = sum(answer.seconds for answer in answers)
         return AtRate(
             latency_ms=_ms(latency(records, self.objective.share)),
             p50_ms=median,
-            done_per_s=sum(each.operations for each in answers) / seconds if seconds else 0.0,
-            requests=sum(each.operations for each in answers),
+            done_per_s=sum(answer.operations for answer in answers) / seconds if seconds else 0.0,
+            requests=sum(answer.operations for answer in answers),
         )
 
 
@@ -279,7 +285,9 @@ def reason(of: ObjectiveCapacity, top: float, lowest: float) -> str:
     if "unknown" in (plain.kind, encrypted.kind):
         return UNCLEAR
     words = {"below": "keeps it at no rate that was tried", "above": "keeps it at every rate that was tried"}
-    return "; ".join(f"the {arm} arm {words[each.kind]}" for arm, each in of.arms.items() if each.kind in words)
+    return "; ".join(
+        f"the {arm} arm {words[capacity.kind]}" for arm, capacity in of.arms.items() if capacity.kind in words
+    )
 
 
 def _ms(seconds: float) -> float | None:

@@ -113,12 +113,12 @@ class ArmSoFar:
         self.farthest = farthest(objective)
         """Highest score, and lowest."""
         self.curve = [
-            (x, score) for x, score, _ in fitted([(math.log(each.rate), self.score(each), 1.0) for each in tried])
+            (x, score) for x, score, _ in fitted([(math.log(block.rate), self.score(block), 1.0) for block in tried])
         ]
         """Log rates and scores, of which the score rises."""
         self.groups = grouped(tried)
-        self._rates = np.log([each.rate for each in self.groups])
-        self._scores = np.array([self.score(each) for each in self.groups])
+        self._rates = np.log([group.rate for group in self.groups])
+        self._scores = np.array([self.score(group) for group in self.groups])
 
     def score(self, of: Tried) -> float:
         """Of a block, as if half a request more were slow and half a request more were not."""
@@ -127,7 +127,7 @@ class ArmSoFar:
     @property
     def aimed(self) -> list[Tried]:
         """The blocks in which the arm had its own rate."""
-        return [each for each in self.tried if each.phase == "objective"]
+        return [block for block in self.tried if block.phase == "objective"]
 
     @property
     def centre(self) -> float | None:
@@ -170,25 +170,25 @@ def grouped(tried: Sequence[Tried]) -> list[Tried]:
     With many blocks, a group is long enough to have its share of the requests that wait in rare long queues. With few, each stands for itself.
     Two arms of the same blocks have the same groups.
     """
-    aimed = [each for each in tried if each.phase == "objective"]
+    aimed = [block for block in tried if block.phase == "objective"]
     size = max(1, len(aimed) // GROUPS)
-    found = [each for each in tried if each.phase != "objective"]
-    for session in dict.fromkeys(each.session for each in aimed):
-        own = [each for each in aimed if each.session == session]
-        for side in (own[::2], own[1::2]):
-            found += [_together(side[at : at + size]) for at in range(0, len(side), size)]
-    return found
+    groups = [block for block in tried if block.phase != "objective"]
+    for session in dict.fromkeys(block.session for block in aimed):
+        in_session = [block for block in aimed if block.session == session]
+        for side in (in_session[::2], in_session[1::2]):
+            groups += [_together(side[at : at + size]) for at in range(0, len(side), size)]
+    return groups
 
 
 def _together(blocks: Sequence[Tried]) -> Tried:
     """Several blocks as one, at the mean of their log rates."""
-    rate = math.exp(sum(math.log(each.rate) for each in blocks) / len(blocks))
+    rate = math.exp(sum(math.log(block.rate) for block in blocks) / len(blocks))
     return blocks[0]._replace(
         rate=rate,
-        slow=sum(each.slow for each in blocks),
-        requests=sum(each.requests for each in blocks),
-        late=sum(each.late for each in blocks),
-        later=sum(each.later for each in blocks),
+        slow=sum(block.slow for block in blocks),
+        requests=sum(block.requests for block in blocks),
+        late=sum(block.late for block in blocks),
+        later=sum(block.later for block in blocks),
     )
 
 

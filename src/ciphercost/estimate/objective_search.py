@@ -63,16 +63,16 @@ class Search(NamedTuple):
         if too_slow(self.top, self.lowest):
             return None
         so_far = {arm: ArmSoFar(self.arms[arm], self.objective) for arm in ARMS}
-        own = [each for each in self.arms["plain"] if each.session == session]
-        curve = [each for each in own if each.phase == "curve"]
+        in_session = [block for block in self.arms["plain"] if block.session == session]
+        curve = [block for block in in_session if block.phase == "curve"]
         if (rate := self._bracketing(so_far, len(curve))) is not None:
             return Next("curve", dict.fromkeys(ARMS, rate))
         centres = {arm: so_far[arm].centre for arm in ARMS}
-        known = [each for each in centres.values() if each is not None]
+        known = [centre for centre in centres.values() if centre is not None]
         if not known:
             # The objective can't be kept, or is always kept: a block in each session shows whether that holds.
-            return None if own else Next("curve", dict.fromkeys(ARMS, self._edge(so_far["plain"])))
-        aimed = any(each.phase == "objective" for each in own)
+            return None if in_session else Next("curve", dict.fromkeys(ARMS, self._edge(so_far["plain"])))
+        aimed = any(block.phase == "objective" for block in in_session)
         wanted = not aimed and len(curve) < (GRID_ALONE if self.alone else GRID_A_SESSION)
         if wanted and (rate := self._missing(math.exp(max(known)), so_far)) is not None:
             return Next("curve", dict.fromkeys(ARMS, rate))
@@ -87,7 +87,7 @@ class Search(NamedTuple):
         for arm in ARMS:
             kept = [x for x, score in so_far[arm].curve if score <= 0]
             lost = [x for x, score in so_far[arm].curve if score > 0]
-            tried = [each.rate for each in so_far[arm].tried]
+            tried = [block.rate for block in so_far[arm].tried]
             if not tried:
                 return rounded(max(START * self.top, self.lowest))
             if not kept:
@@ -102,10 +102,10 @@ class Search(NamedTuple):
 
     def _missing(self, highest: float, so_far: dict[Arm, ArmSoFar]) -> float | None:
         """The first rate of the curve near which both arms were not tried yet."""
-        tried = [each.rate for each in so_far["plain"].tried if each.phase == "curve"]
+        tried = [block.rate for block in so_far["plain"].tried if block.phase == "curve"]
         for share in GRID:
             rate = rounded(max(share * highest, self.lowest))
-            if all(max(rate / each, each / rate) > NEAR for each in tried):
+            if all(max(rate / earlier, earlier / rate) > NEAR for earlier in tried):
                 return rate
         return None
 
@@ -114,18 +114,18 @@ class Search(NamedTuple):
 
         The two blocks of a pair surround one rate: what the first shows does not move the second.
         """
-        second = sum(each.session == session for each in arm.aimed) % 2 == 1
+        second = sum(block.session == session for block in arm.aimed) % 2 == 1
         known = ArmSoFar(arm.tried[:-1], self.objective) if second else arm
         if known.centre is None:
             return self._edge(arm)
-        tried = [math.log(each.rate) for each in known.tried]
+        tried = [math.log(block.rate) for block in known.tried]
         capacity = min(max(known.fit.capacity, min(tried)), max(tried))
         step = min(STEP * known.farthest / known.fit.slope, MOST_STEP)
         return rounded(max(math.exp(capacity + (step if second else -step)), self.lowest))
 
     def _edge(self, arm: ArmSoFar) -> float:
         """The rate at which an arm without a capacity is tried again: the lowest if it kept none, else the highest."""
-        rates = [each.rate for each in arm.tried] or [self.lowest]
+        rates = [block.rate for block in arm.tried] or [self.lowest]
         return min(rates) if arm.kind() == "below" else max(rates)
 
 

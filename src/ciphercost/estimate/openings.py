@@ -13,13 +13,13 @@ from ciphercost.model.result import Estimate
 
 def by_session(known: CellFacts) -> dict[int, tuple[float, float]]:
     """Seconds from start to first response (plain, encrypted), of each session that has both."""
-    found: dict[int, dict[str, float]] = {}
-    for each in known.openings:
-        found.setdefault(each.session, {})[each.arm] = each.seconds
+    seconds: dict[int, dict[str, float]] = {}
+    for opening in known.openings:
+        seconds.setdefault(opening.session, {})[opening.arm] = opening.seconds
     return {
-        session: (own["plain"], own["encrypted"])
-        for session, own in found.items()
-        if len(own) == 2 and min(own.values()) > 0
+        session: (arms["plain"], arms["encrypted"])
+        for session, arms in seconds.items()
+        if len(arms) == 2 and min(arms.values()) > 0
     }
 
 

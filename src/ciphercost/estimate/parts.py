@@ -41,21 +41,21 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = ()) -> list[Par
     for number, cell in enumerate(cells):
         if cell.status == "ok" and cell.added and cell.pair is None and "wire_bytes_per_op" in cell.overhead:
             alike.setdefault(_like(cell), []).append(number)
-    found = []
+    parts = []
     for numbers in alike.values():
         for end, key in ENDS:
             of = [number for number in numbers if key in cells[number].added]
             fitted = fit(cells, of, end, key, [sessions[number].get(key, {}) for number in of] if sessions else [])
             if fitted is not None:
-                found.append(fitted)
-    return found
+                parts.append(fitted)
+    return parts
 
 
 def _like(cell: Cell) -> str:
     """What cells must have in common to be fitted together: everything but the workload and its parameters."""
-    own = {name: value for name, value in cell.factors.items() if name in cell.mechanism_factors}
+    factors = {name: value for name, value in cell.factors.items() if name in cell.mechanism_factors}
     return repr(
-        (cell.engine, cell.version, cell.mechanism, own, cell.conditions, cell.regime, cell.cores, cell.encryption)
+        (cell.engine, cell.version, cell.mechanism, factors, cell.conditions, cell.regime, cell.cores, cell.encryption)
     )
 
 
@@ -77,11 +77,11 @@ def fit(
         ],
         dtype=float,
     )
-    found = least_squares.fit(design, [cells[number].added[key] for number in numbers], sessions)
-    if found is None:
+    fitted = least_squares.fit(design, [cells[number].added[key] for number in numbers], sessions)
+    if fitted is None:
         return None
-    handshake, request, byte = found.causes
-    error = found.error
+    handshake, request, byte = fitted.causes
+    error = fitted.error
     return Parts(
         engine=cells[numbers[0]].engine,
         mechanism=cells[numbers[0]].mechanism,
@@ -90,11 +90,11 @@ def fit(
         request_us=request,
         byte_ns=byte,  # µs a thousand bytes is ns a byte
         cells=numbers,
-        worst=found.worst,
+        worst=fitted.worst,
         break_even_bytes=break_even(handshake, byte, error),
         floor_ns=floor(cells[numbers[0]], end),
         error=least_squares.recorded(error),
-        scatter=found.scatter,
+        scatter=fitted.scatter,
     )
 
 

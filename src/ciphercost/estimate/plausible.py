@@ -41,13 +41,13 @@ def checked(cell: Cell, margin: float) -> Cell:
     """The cell with warnings if its ratio can't be, or need not be, what encryption costs."""
     if not cell.overhead or cell.layer == "control" or cell.imported is not None:
         return cell
-    found = [*_waits(cell), *_faster(cell, margin)]
-    return msgspec.structs.replace(cell, warnings=[*found, *cell.warnings]) if found else cell
+    warnings = [*_waits(cell), *_faster(cell, margin)]
+    return msgspec.structs.replace(cell, warnings=[*warnings, *cell.warnings]) if warnings else cell
 
 
 def is_no_cost(cell: Cell) -> bool:
     """Whether a warning says that the cell's ratios are not what encryption costs."""
-    return any(each.code in NO_COST for each in cell.warnings)
+    return any(warning.code in NO_COST for warning in cell.warnings)
 
 
 def tells_cost(cell: Cell) -> bool:
@@ -68,8 +68,7 @@ def waiting(cell: Cell) -> dict[Arm, Wait]:
 def _idle(cell: Cell, arm: Arm) -> bool:
     """Whether no resource is busy, and neither the client nor the server (as far as it is known) uses a core for more than half of the time."""
     return (
-        all(each.share < IDLE for each in bottleneck.uses(cell, arm))
-        and max(_busy(cell, arm).values(), default=0) < IDLE
+        all(use.share < IDLE for use in bottleneck.uses(cell, arm)) and max(_busy(cell, arm).values(), default=0) < IDLE
     )
 
 
@@ -84,15 +83,15 @@ def _busy(cell: Cell, arm: Arm) -> dict[str, float]:
 
 def one_waits(cell: Cell) -> Arm | None:
     """The arm that waits, if only one does or if it waits longer than the other by more than the band of one wait."""
-    found = waiting(cell)
-    if len(found) == 1:
-        return next(iter(found))
-    if len(found) == len(ARMS) and abs(math.log(found["encrypted"].ms / found["plain"].ms)) > math.log(1.3):
-        return max(found, key=lambda arm: found[arm].ms)
+    waits = waiting(cell)
+    if len(waits) == 1:
+        return next(iter(waits))
+    if len(waits) == len(ARMS) and abs(math.log(waits["encrypted"].ms / waits["plain"].ms)) > math.log(1.3):
+        return max(waits, key=lambda arm: waits[arm].ms)
     return None
 
 
-def said(wait: Wait) -> str:
+def wait_text(wait: Wait) -> str:
     """`95 % of its time is in operations that take 44 ms each`."""
     return f"{100 * wait.time:.0f} % of its time is in operations that take about {number(round(wait.ms))} ms each"
 
@@ -115,19 +114,19 @@ def _cores(cell: Cell, arm: Arm) -> str:
 
 
 def _waits(cell: Cell) -> Iterator[Warning_]:
-    found = waiting(cell)
+    waits = waiting(cell)
     if arm := one_waits(cell):
-        other = next(each for each in ARMS if each != arm)
+        other = next(other for other in ARMS if other != arm)
         yield Warning_(
             WAITS,
-            f"the {arm} arm waits and the {other} arm does not: {said(found[arm])}{_cores(cell, arm)}. This is a wait of a fixed length, so the arms' "
-            f"ratio shows the wait and not encryption: {cause(found[arm])}",
+            f"the {arm} arm waits and the {other} arm does not: {wait_text(waits[arm])}{_cores(cell, arm)}. This is a wait of a fixed length, so the arms' "
+            f"ratio shows the wait and not encryption: {cause(waits[arm])}",
         )
-    elif len(found) == len(ARMS):
+    elif len(waits) == len(ARMS):
         yield Warning_(
             BOTH_WAIT,
-            f"both arms wait: of the plain arm {said(found['plain'])}{_cores(cell, 'plain')}. This hides what encryption costs in operations per second and "
-            f"latency; CPU per operation does not contain it. It is the round trip to a distant server, or else: {cause(found['plain'])}",
+            f"both arms wait: of the plain arm {wait_text(waits['plain'])}{_cores(cell, 'plain')}. This hides what encryption costs in operations per "
+            f"second and latency; CPU per operation does not contain it. It is the round trip to a distant server, or else: {cause(waits['plain'])}",
         )
 
 
@@ -137,16 +136,16 @@ def _waits(cell: Cell) -> Iterator[Warning_]:
 def _faster(cell: Cell, margin: float) -> Iterator[Warning_]:
     if cell.pair or not faster(cell, margin) or one_waits(cell) == "plain":
         return  # two settings may well differ so; and a wait is the reason for itself
-    found = list(reasons(cell))
+    causes = list(reasons(cell))
     why = (
-        "; ".join(found)
-        if found
+        "; ".join(causes)
+        if causes
         else "no reason was found in what this run recorded; compare what both ports of the server do"
     )
     yield Warning_(
         FASTER,
         "the encrypted arm is surely faster than the plain one, which encryption can't cause, so this is not its cost. "
-        f"{'Found' if found else 'Looked for waits, other bytes, other connections and what limits the plain arm'}: {why}",
+        f"{'Found' if causes else 'Looked for waits, other bytes, other connections and what limits the plain arm'}: {why}",
     )
 
 
@@ -158,12 +157,12 @@ def faster(cell: Cell, margin: float) -> bool:
     return latency is not None and _highest(latency) < 1 / (1 + margin)
 
 
-def _lowest(each: Estimate) -> float:
-    return min(each.low, each.low if each.totals_low is None else each.totals_low)
+def _lowest(estimate: Estimate) -> float:
+    return min(estimate.low, estimate.low if estimate.totals_low is None else estimate.totals_low)
 
 
-def _highest(each: Estimate) -> float:
-    return max(each.high, each.high if each.totals_high is None else each.totals_high)
+def _highest(estimate: Estimate) -> float:
+    return max(estimate.high, estimate.high if estimate.totals_high is None else estimate.totals_high)
 
 
 def reasons(cell: Cell) -> Iterator[str]:
@@ -172,18 +171,18 @@ def reasons(cell: Cell) -> Iterator[str]:
     http = cell.encryption.get("http", "")
     if http.startswith(("HTTP/2", "HTTP/3")):
         yield f"the plain arm speaks HTTP/1.1, the encrypted one {http}"
-    sizes = [each.get("wire_bytes_per_op", 0.0) for each in (plain, encrypted)]
+    sizes = [facts.get("wire_bytes_per_op", 0.0) for facts in (plain, encrypted)]
     if sizes[1] < sizes[0] * (1 - SAME):
         yield f"the plain arm's answers are larger: {sizes[0]:,.0f} bytes on the wire per operation, {sizes[1]:,.0f} with encryption"
-    opened = [each.get("connects", 0) / max(1, each.get("operations", 0)) for each in (plain, encrypted)]
+    opened = [facts.get("connects", 0) / max(1, facts.get("operations", 0)) for facts in (plain, encrypted)]
     if opened[0] > 2 * opened[1] and opened[0] > 0.01:
         yield f"the plain arm opens {number(opened[0])} connections per operation, the encrypted one {number(opened[1])}: its port closes them"
-    failed = [each.get("errors", 0) for each in (plain, encrypted)]
+    failed = [facts.get("errors", 0) for facts in (plain, encrypted)]
     if failed[0] > 2 * failed[1] + 10:
         yield f"{failed[0]:,} operations of the plain arm failed, {failed[1]:,} of the encrypted one"
     full, other = (bottleneck.limits(bottleneck.uses(cell, arm)) for arm in ARMS)
     for use in full:
-        if use.short in ("link", "disk", "client") and use.short not in {each.short for each in other}:
+        if use.short in ("link", "disk", "client") and use.short not in {other_use.short for other_use in other}:
             yield f"the plain arm is limited by {use.name}, the encrypted one is not"
     if not one_waits(cell) and bottleneck.uses(cell, "plain") and _idle(cell, "plain") and not _idle(cell, "encrypted"):
         yield "in the plain arm nothing is busy: it waits for something that is not a core, a disk or the link"

@@ -62,20 +62,20 @@ def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Col
     wanted = like or {cell.engine for cell in result.cells}
     asked = [unit for unit in load.units if unit not in read]
     by_wire = [name for name in WIRE if _given(load, name) and name not in read]
-    split = [each for each in result.parts if each.end == "server" and each.engine in wanted]
-    fits = [each for each in unit_prediction.fits(result.costs) if each.first.engine in wanted]
+    split = [parts for parts in result.parts if parts.end == "server" and parts.engine in wanted]
+    fits = [fit for fit in unit_prediction.fits(result.costs) if fit.first.engine in wanted]
     # Who asks about pages means the mechanisms that are paid for by pages.
-    found = [_by_parts(each, result, load, read) for each in split if by_wire or not asked]
+    predictions = [_by_parts(parts, result, load, read) for parts in split if by_wire or not asked]
     missing: dict[str, list[Unit]] = {}
     for fit in fits if load.units else ():
         if lacking := [unit for unit in unit_prediction.unmeasured(fit, load) if unit in asked]:
             missing[f"{fit.first.engine} {fit.first.mechanism}"] = lacking
-        elif any(each.unit in load.units or each.unit in unit_prediction.WHOLE for each in fit.costs):
-            found.append(_by_units(fit, result, load))
-    if asked and not any(each.basis == "units" for each in found):
+        elif any(cost.unit in load.units or cost.unit in unit_prediction.WHOLE for cost in fit.costs):
+            predictions.append(_by_units(fit, result, load))
+    if asked and not any(prediction.basis == "units" for prediction in predictions):
         raise UsageError(_unmeasured(asked, missing, result))
-    if found:
-        return [*found[:-1], _beside(found[-1], found, result, wanted, asked, missing)]
+    if predictions:
+        return [*predictions[:-1], _beside(predictions[-1], predictions, result, wanted, asked, missing)]
     alone = [cell for cell in result.cells if cell.engine in wanted and _has_cost(cell)]
     if not alone:
         if any(cell.pair for cell in result.cells):
@@ -108,14 +108,14 @@ def _unmeasured(asked: Sequence[Unit], missing: Mapping[str, Sequence[Unit]], re
 
 def _beside(
     last: Prediction,
-    found: Sequence[Prediction],
+    predictions: Sequence[Prediction],
     result: Result,
     wanted: Collection[str],
     asked: Collection[str],
     missing: Mapping[str, Sequence[Unit]],
 ) -> Prediction:
     """The last prediction, with a note on mechanisms of the run that none of them is of."""
-    predicted = {(each.engine, each.mechanism) for each in found}
+    predicted = {(prediction.engine, prediction.mechanism) for prediction in predictions}
     others = [
         cell
         for cell in result.cells
@@ -126,13 +126,13 @@ def _beside(
         for who, units in missing.items()
     ]
     named = dict.fromkeys(f"{cell.engine} {cell.mechanism}" for cell in others)
-    if (left := ", ".join(each for each in named if each not in missing)) and not asked:
+    if (left := ", ".join(name for name in named if name not in missing)) and not asked:
         # At rest and in columns the costs are known, but not how much of such work this server does.
         options = dict.fromkeys(
             option
-            for each in result.costs
-            if f"{each.engine} {each.mechanism}" in named
-            for option in unit_prediction.asks(each.unit)
+            for cost in result.costs
+            if f"{cost.engine} {cost.mechanism}" in named
+            for option in unit_prediction.asks(cost.unit)
         )
         why = (
             f"; give {' and '.join(options)}"
@@ -169,8 +169,8 @@ def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> P
     per = load.connections / load.rate
     added = parts.together(of, per, load.round_trips, sent / 1e3)
     pieces = (of.request_us.value * load.round_trips, of.byte_ns.value * sent / 1e3, of.handshake_us.value * per)
-    made = _made(of.engine, of.mechanism, "parts", added, pieces, result, load, notes)
-    return msgspec.structs.replace(made, model_error=least_squares.model_share(of.error, of.scatter))
+    prediction = _made(of.engine, of.mechanism, "parts", added, pieces, result, load, notes)
+    return msgspec.structs.replace(prediction, model_error=least_squares.model_share(of.error, of.scatter))
 
 
 def _by_units(fit: unit_prediction.Fit, result: Result, load: Load) -> Prediction:
@@ -179,12 +179,12 @@ def _by_units(fit: unit_prediction.Fit, result: Result, load: Load) -> Predictio
         f"{number(load.units[unit])} a second of: {unit}" for unit in unit_prediction.unmeasured(fit, load)
     )
     notes = [*added.notes, *([f"left out, as run {result.id} did not measure their cost: {lost}"] if lost else [])]
-    if (worst := max(each.worst for each in fit.costs)) > least_squares.DOUBTFUL:
+    if (worst := max(cost.worst for cost in fit.costs)) > least_squares.DOUBTFUL:
         notes.append(OFF.format(worst, "these costs"))
     first = fit.first
-    made = _made(first.engine, first.mechanism, "units", added.whole, (0.0, 0.0, 0.0), result, load, notes)
+    prediction = _made(first.engine, first.mechanism, "units", added.whole, (0.0, 0.0, 0.0), result, load, notes)
     share = least_squares.model_share(first.error, first.scatter)
-    return msgspec.structs.replace(made, units_us=added.by_unit, model_error=share)
+    return msgspec.structs.replace(prediction, units_us=added.by_unit, model_error=share)
 
 
 def _by_operation(cell: Cell, result: Result, load: Load) -> Prediction:
@@ -210,14 +210,14 @@ def _made(
     notes: list[str],
 ) -> Prediction:
     busy = load.rate * load.cpu_us / 1e6
-    cores = Part(*(each * load.rate / 1e6 for each in (added.value, added.low, added.high)))
-    ratio = Part(*(1 + each / load.cpu_us for each in (added.value, added.low, added.high)))
+    cores = Part(*(value * load.rate / 1e6 for value in (added.value, added.low, added.high)))
+    ratio = Part(*(1 + value / load.cpu_us for value in (added.value, added.low, added.high)))
     whole = None
     if load.cores is not None:
-        whole = Part(*((busy + each) / load.cores for each in (cores.value, cores.low, cores.high)))
+        whole = Part(*((busy + value) / load.cores for value in (cores.value, cores.low, cores.high)))
         if whole.high > 1:
             notes.append("that is more than these cores can do: the server would be saturated, and its rate would fall")
-    if any(each.code == BY_SOCKET for cell in result.cells if cell.engine == engine for each in cell.warnings):
+    if any(warning.code == BY_SOCKET for cell in result.cells if cell.engine == engine for warning in cell.warnings):
         notes.append(FROM_SOCKET.format(result.id))
     request, by_bytes, by_connections = pieces
     return Prediction(

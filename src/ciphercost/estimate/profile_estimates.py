@@ -71,9 +71,10 @@ def profile(
     if len(units) < 2:
         return None  # no interval
     ends = [
-        made
+        end_profile
         for end, key in ENDS.items()
-        if key in added and (made := _end(end, key, added[key], units, arms, mode, by_session=by_session)) is not None
+        if key in added
+        and (end_profile := _end(end, key, added[key], units, arms, mode, by_session=by_session)) is not None
     ]
     return Profile(blocks=len(by_block), n=len(units), ends=ends)
 
@@ -83,24 +84,26 @@ def _complete(
 ) -> dict[tuple[int, int], list[tuple[ProfileSlice, SliceRecord]]]:
     """The four slices of each complete block."""
     known: dict[Place, SliceRecord] = {
-        (each.session, each.block, each.position): each for each in slices if each.agent is not None and not each.error
+        (record.session, record.block, record.position): record
+        for record in slices
+        if record.agent is not None and not record.error
     }
-    found: dict[tuple[int, int], dict[int, tuple[ProfileSlice, SliceRecord]]] = {}
-    for each in samples:
-        record = known.get((each.session, each.block, each.position))
-        if record is not None and each.position and each.session not in void:
-            found.setdefault((each.session, each.block), {})[each.position] = (each, record)
-    return {key: list(four.values()) for key, four in sorted(found.items()) if len(four) == 4}
+    blocks: dict[tuple[int, int], dict[int, tuple[ProfileSlice, SliceRecord]]] = {}
+    for sample in samples:
+        record = known.get((sample.session, sample.block, sample.position))
+        if record is not None and sample.position and sample.session not in void:
+            blocks.setdefault((sample.session, sample.block), {})[sample.position] = (sample, record)
+    return {key: list(four.values()) for key, four in sorted(blocks.items()) if len(four) == 4}
 
 
 def _units(blocks: Mapping[tuple[int, int], list[tuple[ProfileSlice, SliceRecord]]], *, by_session: bool) -> list[Unit]:
-    made: dict[int, Unit] = {}
+    units: dict[int, Unit] = {}
     for number, ((session, _), four) in enumerate(blocks.items()):
         key = session if by_session else number
-        unit = made.setdefault(key, Unit(key, [], []))
+        unit = units.setdefault(key, Unit(key, [], []))
         for pair in four:
             unit.of(pair[0].arm).append(pair)
-    return list(made.values())
+    return list(units.values())
 
 
 class Levels(NamedTuple):
@@ -138,35 +141,40 @@ def _end(
     parts = shares.table(lambda _, frames: profile_parts.part(frames))
     order = list(profile_parts.PARTS)
     every = [
-        stack for unit in units for arm in ARMS for each, _ in unit.of(arm) for stack in each.stacks if stack.end == end
+        stack
+        for unit in units
+        for arm in ARMS
+        for sample, _ in unit.of(arm)
+        for stack in sample.stacks
+        if stack.end == end
     ]
     nameless = sum(
         stack.count
         for unit in units
         for arm in ARMS
-        for each, _ in unit.of(arm)
-        for stack in each.stacks
-        if stack.end == end and (not stack.frames or each.frames[stack.frames[-1]].endswith(SEPARATOR + NAMELESS))
+        for sample, _ in unit.of(arm)
+        for stack in sample.stacks
+        if stack.end == end and (not stack.frames or sample.frames[stack.frames[-1]].endswith(SEPARATOR + NAMELESS))
     )
-    taken = sum(each.count for each in every) or 1
-    both = [each for unit in units for arm in ARMS for each, _ in unit.of(arm)]
-    samples = sum(stack.count for each in both for stack in each.stacks)
-    lost = sum(each.lost for each in both)
+    taken = sum(stack.count for stack in every) or 1
+    both = [sample for unit in units for arm in ARMS for sample, _ in unit.of(arm)]
+    samples = sum(stack.count for sample in both for stack in sample.stacks)
+    lost = sum(sample.lost for sample in both)
     return EndProfile(
         end=end,
         added_us=added.mean,
         low_us=added.low,
         high_us=added.high,
-        parts=sorted(parts, key=lambda each: order.index(each.name)),
+        parts=sorted(parts, key=lambda part: order.index(part.name)),
         processes=shares.table(lambda stack, _: stack.process, MOST_PROCESSES),
         libraries=shares.table(lambda _, frames: _library(frames), MOST_LIBRARIES),
         symbols=shares.table(lambda _, frames: frames[-1] if frames else f"memory{SEPARATOR}{NAMELESS}", MOST_SYMBOLS),
         frames=profile_tree.tree(shares.stacks()),
         samples=dict(shares.taken),
-        whole=sum(each.whole.get(end, 0) for each in both) / taken,
+        whole=sum(sample.whole.get(end, 0) for sample in both) / taken,
         nameless=nameless / taken,
         lost=lost / (samples + lost),
-        kernel=all(each.kernel for each in both),
+        kernel=all(sample.kernel for sample in both),
         profiled_us=shares.profiled(),
     )
 
@@ -194,15 +202,15 @@ class Shares:
         self._levels = levels
         self._by_session = by_session
         self.taken: dict[Arm, int] = {
-            arm: sum(self._count(each) for unit in units for each, _ in unit.of(arm)) for arm in ARMS
+            arm: sum(self._count(sample) for unit in units for sample, _ in unit.of(arm)) for arm in ARMS
         }
         self._hidden: dict[Arm, Floats] = {
-            arm: np.array([sum(self._unseen(*each) for each in unit.of(arm)) for unit in units]) for arm in ARMS
+            arm: np.array([sum(self._unseen(*pair) for pair in unit.of(arm)) for unit in units]) for arm in ARMS
         }
         """Samples that would have been taken in the kernel, if it can't be sampled."""
 
-    def _count(self, each: ProfileSlice) -> int:
-        return sum(stack.count for stack in each.stacks if stack.end == self._end)
+    def _count(self, sample: ProfileSlice) -> int:
+        return sum(stack.count for stack in sample.stacks if stack.end == self._end)
 
     def _cpu_ns(self, record: SliceRecord) -> float:
         agent, counters = record.agent, record.counters
@@ -211,17 +219,17 @@ class Shares:
             return agent.cpu_user_ns + agent.cpu_system_ns
         return getattr(counters, self._fields[0], 0) if counters is not None else 0
 
-    def _unseen(self, each: ProfileSlice, record: SliceRecord) -> float:
-        return 0.0 if each.kernel else max(0.0, self._cpu_ns(record) / each.period_ns - self._count(each))
+    def _unseen(self, sample: ProfileSlice, record: SliceRecord) -> float:
+        return 0.0 if sample.kernel else max(0.0, self._cpu_ns(record) / sample.period_ns - self._count(sample))
 
     def profiled(self) -> dict[Arm, float]:
         """CPU time per operation in the profiled slices, µs."""
-        found: dict[Arm, float] = {}
+        times: dict[Arm, float] = {}
         for arm in ARMS:
             records = [record for unit in self._units for _, record in unit.of(arm)]
             done = sum(record.agent.done for record in records if record.agent is not None)
-            found[arm] = sum(map(self._cpu_ns, records)) / 1e3 / done if done else 0.0
-        return found
+            times[arm] = sum(map(self._cpu_ns, records)) / 1e3 / done if done else 0.0
+        return times
 
     def stacks(self) -> dict[tuple[str, ...], tuple[float, float]]:
         """By stack, beginning with the process: both arms' CPU time per operation, µs.
@@ -229,41 +237,42 @@ class Shares:
         In the kernel a stack begins with the system call, whoever made it: with encryption another function of the program sends the same
         data, and the kernel's work for it would otherwise be in two places.
         """
-        found: dict[tuple[str, ...], list[float]] = {}
+        times: dict[tuple[str, ...], list[float]] = {}
         for number, arm in enumerate(ARMS):
             whole = self.taken[arm] + float(self._hidden[arm].sum())
             each_us = self._levels.level[arm] / whole if whole else 0.0
             for unit in self._units:
-                for each, _ in unit.of(arm):
-                    for stack in each.stacks:
+                for sample, _ in unit.of(arm):
+                    for stack in sample.stacks:
                         if stack.end == self._end:
-                            key = (stack.process, *_kernel_alone([each.frames[frame] for frame in stack.frames]))
-                            found.setdefault(key, [0.0, 0.0])[number] += stack.count * each_us
+                            key = (stack.process, *_kernel_alone([sample.frames[frame] for frame in stack.frames]))
+                            times.setdefault(key, [0.0, 0.0])[number] += stack.count * each_us
             if hidden := float(self._hidden[arm].sum()):
-                found.setdefault((profile_parts.PARTS["hidden"],), [0.0, 0.0])[number] += hidden * each_us
-        return {key: (plain, encrypted) for key, (plain, encrypted) in found.items()}
+                times.setdefault((profile_parts.PARTS["hidden"],), [0.0, 0.0])[number] += hidden * each_us
+        return {key: (plain, encrypted) for key, (plain, encrypted) in times.items()}
 
     def table(self, name: Name, most: int = 0) -> list[ProfilePart]:
         """A row per name, largest difference first; `most`: rows, 0: all. The rows of a table without `most` add up to the added CPU time."""
         counts: dict[Arm, list[Counter[str]]] = {
             arm: [self._counted(unit, arm, name) for unit in self._units] for arm in ARMS
         }
-        names = dict.fromkeys(key for arm in ARMS for each in counts[arm] for key in each)
+        names = dict.fromkeys(key for arm in ARMS for unit_counts in counts[arm] for key in unit_counts)
         rows = [
-            self._row(key, {arm: np.array([float(each[key]) for each in counts[arm]]) for arm in ARMS}) for key in names
+            self._row(key, {arm: np.array([float(unit_counts[key]) for unit_counts in counts[arm]]) for arm in ARMS})
+            for key in names
         ]
-        if any(each.any() for each in self._hidden.values()):
+        if any(hidden.any() for hidden in self._hidden.values()):
             rows.append(self._row("hidden", self._hidden))
         rows.sort(key=lambda row: (-abs(row.added_us), row.name))
         return rows[:most] if most else rows
 
     def _counted(self, unit: Unit, arm: Arm, name: Name) -> Counter[str]:
-        found: Counter[str] = Counter()
-        for each, _ in unit.of(arm):
-            for stack in each.stacks:
+        counts: Counter[str] = Counter()
+        for sample, _ in unit.of(arm):
+            for stack in sample.stacks:
                 if stack.end == self._end:
-                    found[name(stack, [each.frames[frame] for frame in stack.frames])] += stack.count
-        return found
+                    counts[name(stack, [sample.frames[frame] for frame in stack.frames])] += stack.count
+        return counts
 
     def _row(self, name: str, counts: Mapping[Arm, Floats]) -> ProfilePart:
         """One name's CPU time, from its samples in each unit."""
@@ -271,7 +280,7 @@ class Shares:
         sampled, counted = np.zeros(len(self._units)), np.zeros(len(self._levels.keys))
         for arm, sign in zip(ARMS, (-1, 1), strict=True):
             all_ = (
-                np.array([sum(self._count(each) for each, _ in unit.of(arm)) for unit in self._units])
+                np.array([sum(self._count(sample) for sample, _ in unit.of(arm)) for unit in self._units])
                 + self._hidden[arm]
             )
             whole = float(all_.sum())
@@ -295,8 +304,8 @@ class Shares:
             values = sampled + counted
             return _t(float(np.var(values, ddof=1)) / len(values), len(values) - 1) if len(values) > 1 else math.inf
         variances = [
-            (float(np.var(each, ddof=1)) / len(each) if len(each) > 1 else math.inf, max(1, len(each) - 1))
-            for each in (sampled, counted)
+            (float(np.var(values, ddof=1)) / len(values) if len(values) > 1 else math.inf, max(1, len(values) - 1))
+            for values in (sampled, counted)
         ]
         whole = sum(variance for variance, _ in variances)
         if not 0 < whole < math.inf:

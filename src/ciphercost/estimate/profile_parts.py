@@ -43,16 +43,16 @@ class Rule(NamedTuple):
 @cache
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order in which they are tried. Raises ValueError if one names an unknown part, key or caller."""
-    made = []
+    rules = []
     read = tomllib.loads(RULES.read_text())
     callers = {name: re.compile(text) for name, text in read["callers"].items()}
-    for each in read["rule"]:
-        known = set(each) <= {"part", "library", "symbol", "within"} and each.get("within") in (None, *callers)
-        if each.get("part") not in PARTS or not known:
-            raise ValueError(f"{RULES.name}: {each}: unknown part, key or caller")
-        within = callers.get(each.get("within", ""))
-        made.append(Rule(each["part"], re.compile(each.get("library", "")), re.compile(each.get("symbol", "")), within))
-    return tuple(made)
+    for row in read["rule"]:
+        known = set(row) <= {"part", "library", "symbol", "within"} and row.get("within") in (None, *callers)
+        if row.get("part") not in PARTS or not known:
+            raise ValueError(f"{RULES.name}: {row}: unknown part, key or caller")
+        within = callers.get(row.get("within", ""))
+        rules.append(Rule(row["part"], re.compile(row.get("library", "")), re.compile(row.get("symbol", "")), within))
+    return tuple(rules)
 
 
 def split(frame: str) -> tuple[str, str]:
@@ -65,13 +65,13 @@ def split(frame: str) -> tuple[str, str]:
 def _candidates(frame: str) -> tuple[Rule, ...]:
     """The rules that a frame matches, up to the first that asks nothing of its callers."""
     library, symbol = split(frame)
-    found = []
+    candidates = []
     for rule in rules():
         if rule.library.match(library) and rule.symbol.match(symbol):
-            found.append(rule)
+            candidates.append(rule)
             if rule.within is None:
                 break
-    return tuple(found)
+    return tuple(candidates)
 
 
 @lru_cache(maxsize=1 << 16)

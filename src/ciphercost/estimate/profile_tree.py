@@ -28,13 +28,13 @@ def tree(stacks: Mapping[tuple[str, ...], tuple[float, float]]) -> list[ProfileF
     for key, both in totals.items():
         if max(both) >= LEAST * whole > 0:
             below.setdefault(key[:-1], []).append(key)
-    found: list[ProfileFrame] = []
+    kept: list[ProfileFrame] = []
 
     def add(above: tuple[str, ...], parent: int) -> None:
         for key in sorted(below.get(above, []), key=lambda key: (-max(totals[key]), key)):
             plain, encrypted = totals[key]
-            found.append(ProfileFrame(parent, key[-1], plain, encrypted))
-            add(key, len(found) - 1)
+            kept.append(ProfileFrame(parent, key[-1], plain, encrypted))
+            add(key, len(kept) - 1)
 
     add((), -1)
-    return found
+    return kept

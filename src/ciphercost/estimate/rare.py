@@ -61,8 +61,8 @@ def seen(arms: Arms, numerator: Sequence[str]) -> str:
         slices = sum(arms.of(arm)[:, :, COLUMN[field]] for field in numerator)
         shares.append((int(np.count_nonzero(slices)), int(np.size(slices)), arm))
     if any(some < slices for some, slices, _ in shares):
-        said = " and ".join(f"{some} of {slices} {arm} slices" for some, slices, arm in shares)
-        return f"{said} had any"
+        text = " and ".join(f"{some} of {slices} {arm} slices" for some, slices, arm in shares)
+        return f"{text} had any"
     most = max(float(arms.by_block(arm, *numerator).max()) / arms.total(arm, *numerator) for arm in ARMS)
     if most * len(arms.sessions) > 2:
         return f"one block of {len(arms.sessions)} has {100 * most:.0f} % of all"

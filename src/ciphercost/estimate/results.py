@@ -14,6 +14,7 @@ import numpy as np
 
 from ciphercost.estimate import (
     arm_names,
+    connection_warnings,
     curves,
     imported,
     link_model,
@@ -30,13 +31,13 @@ from ciphercost.estimate.profile_estimates import profile
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
-from ciphercost.model.constrained_types import EARLY, FORMAT
+from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
 from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
-from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
+from ciphercost.model.slices import UNSEEN, Proof, SliceRecord, StorageSlice, Witness
 from ciphercost.model.spec import ARMS, COUNTED, Mode
 from ciphercost.model.version import VERSION
 from ciphercost.plan import conditions, latency_objective, registry_facts, schedule
@@ -54,14 +55,16 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
     A cell without a number has none, and only metrics in the result are included. Raises UsageError if the record is damaged.
     """
     result, estimators = _concluded(directory)
-    found: list[dict[str, Interval]] = [{} for _ in result.cells]
+    by_cell: list[dict[str, Interval]] = [{} for _ in result.cells]
     for number, estimator in enumerate(estimators):
         mode = result.cells[number].mode
         # Imported cells have no estimator and are never compared, because they are not proven.
         if mode != "imported" and (overhead := result.cells[number].overhead):
             intervals = estimator.intervals(mode)
-            found[number] = {name: each for name, each in intervals.items() if totals.metric_of(name) in overhead}
-    return result, found
+            by_cell[number] = {
+                name: interval for name, interval in intervals.items() if totals.metric_of(name) in overhead
+            }
+    return result, by_cell
 
 
 def _concluded(directory: Path) -> tuple[Result, list[CellEstimator]]:
@@ -101,29 +104,31 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
     ]
-    corrected = iter(holm([each for each in estimates if each is not None]))
+    corrected = iter(holm([estimate for estimate in estimates if estimate is not None]))
     cells = [
         with_storage(
-            cell(facts, number, next(corrected) if found is not None else None, proofs),
-            [each for each in storage if each.cell == number],
+            cell(facts, number, next(corrected) if estimate is not None else None, proofs),
+            [storage_slice for storage_slice in storage if storage_slice.cell == number],
             facts.spec.mode,
         )
-        for number, found in enumerate(estimates)
+        for number, estimate in enumerate(estimates)
     ]
     cells = with_profiles(facts, cells, estimators, profiled, directory)
-    cells = [plausible.checked(each, facts.spec.margin) for each in cells]
-    cells = [with_skew(each, skews.get(number, [])) for number, each in enumerate(cells)]
+    cells = [plausible.checked(cell, facts.spec.margin) for cell in cells]
+    cells = [with_skew(cell, skews.get(number, [])) for number, cell in enumerate(cells)]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
-    cells = [arm_names.named(each) for each in cells]
-    by_session = [each.added_by_session(facts.spec.mode) for each in estimators]
+    cells = [arm_names.named(cell) for cell in cells]
+    by_session = [estimator.added_by_session(facts.spec.mode) for estimator in estimators]
     return contract(facts, cells, by_session), estimators
 
 
 def lowest_rate(facts: RunFacts, known: CellFacts) -> float:
     """The lowest rate, operations/s, that the search for the cell's objective could try; 0 without an objective. Pure."""
-    if (made := latency_objective.of(known.spec)) is None:
+    if (objective := latency_objective.of(known.spec)) is None:
         return 0.0
-    return latency_objective.lowest_rate(made, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds)
+    return latency_objective.lowest_rate(
+        objective, schedule.budget(facts.spec, known.spec).objective_s, known.slice_seconds
+    )
 
 
 def contract(facts: RunFacts, cells: list[Cell], by_session: Sequence[parts.BySession] = ()) -> Result:
@@ -141,18 +146,18 @@ def contract(facts: RunFacts, cells: list[Cell], by_session: Sequence[parts.BySe
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells, by_session),
-        costs=unit_costs.split(cells, by_session, [openings.by_session(each) for each in facts.cells]),
+        costs=unit_costs.split(cells, by_session, [openings.by_session(known) for known in facts.cells]),
         curves=curves.curves(cells),
     )
 
 
-def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
+def with_storage(cell: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     """The cell with fio's measurement of both arms' directories, if fio ran and the cell may have numbers. Pure."""
-    if made.status != "ok" or not slices:
-        return made
+    if cell.status != "ok" or not slices:
+        return cell
     levels = storage.levels(slices, mode)
-    arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
-    return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
+    arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in cell.arms.items()}  # type: ignore[call-overload]
+    return msgspec.structs.replace(cell, storage=storage.estimate(slices, mode), arms=arms)
 
 
 def with_profiles(
@@ -164,26 +169,31 @@ def with_profiles(
 ) -> list[Cell]:
     """The cells; those with a number and profiled slices get their profile."""
     samples: dict[int, list[ProfileSlice]] = {}
-    for each in read_profile(directory) if slices else ():
-        samples.setdefault(each.cell, []).append(each)
-    made = list(cells)
-    for number, own in samples.items():
-        if made[number].added:
+    for profile_slice in read_profile(directory) if slices else ():
+        samples.setdefault(profile_slice.cell, []).append(profile_slice)
+    new_cells = list(cells)
+    for number, cell_samples in samples.items():
+        if new_cells[number].added:
             void = facts.cells[number].void_sessions
-            found = profile(
-                own, slices.get(number, []), estimators[number].main()[0], made[number].added, facts.spec.mode, void
+            cell_profile = profile(
+                cell_samples,
+                slices.get(number, []),
+                estimators[number].main()[0],
+                new_cells[number].added,
+                facts.spec.mode,
+                void,
             )
-            made[number] = msgspec.structs.replace(made[number], profile=found)
-    return made
+            new_cells[number] = msgspec.structs.replace(new_cells[number], profile=cell_profile)
+    return new_cells
 
 
-def with_skew(made: Cell, skews: list[float]) -> Cell:
+def with_skew(cell: Cell, skews: list[float]) -> Cell:
     """The cell with the quantiles of its slices' start skews, if many agents made its load. Pure."""
-    if made.fleet is None or not skews:
-        return made
-    p50, p99, most = (float(each) * 1e3 for each in np.quantile(skews, [0.5, 0.99, 1.0]))
-    found = StartSkew(len(skews), p50, p99, most)
-    return msgspec.structs.replace(made, fleet=msgspec.structs.replace(made.fleet, start_skew=found))
+    if cell.fleet is None or not skews:
+        return cell
+    p50, p99, most = (float(quantile) * 1e3 for quantile in np.quantile(skews, [0.5, 0.99, 1.0]))
+    start_skew = StartSkew(len(skews), p50, p99, most)
+    return msgspec.structs.replace(cell, fleet=msgspec.structs.replace(cell.fleet, start_skew=start_skew))
 
 
 def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
@@ -196,23 +206,23 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]
                 continue
             cells[number] = with_other_group(cells[number], cells[first])
             if cells[first].overhead and cells[number].overhead:
-                found = estimators[number].against(estimators[first], facts.spec.mode)
-                if found is not None:
-                    against[number] = found
+                estimate = estimators[number].against(estimators[first], facts.spec.mode)
+                if estimate is not None:
+                    against[number] = estimate
             if cells[first].overhead and cells[number].overhead and cells[number].traffic and cells[first].traffic:
                 against_client = estimators[number].client_against(estimators[first], facts.spec.mode)
                 cells[number] = msgspec.structs.replace(cells[number], client_against_reference=against_client)
-    adjusted = iter(statistics.holm([each.p_value or 0.0 for each in against.values()]))
-    for number, found in against.items():
-        corrected = msgspec.structs.replace(found, p_value=next(adjusted))
+    adjusted = iter(statistics.holm([estimate.p_value or 0.0 for estimate in against.values()]))
+    for number, estimate in against.items():
+        corrected = msgspec.structs.replace(estimate, p_value=next(adjusted))
         cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
     return cells
 
 
 def with_other_group(cell: Cell, reference: Cell) -> Cell:
     """The cell, with a warning if its library chose another key exchange than the reference's. Pure."""
-    group, other = (str(each.encryption.get("group", "")) for each in (cell, reference))
-    libraries = {each.factors.get("library", "") for each in (cell, reference)}
+    group, other = (str(one.encryption.get("group", "")) for one in (cell, reference))
+    libraries = {one.factors.get("library", "") for one in (cell, reference)}
     if len(libraries) == 1 or not group or not other or group == other or cell.factors.get("group"):
         return cell
     text = (
@@ -224,23 +234,26 @@ def with_other_group(cell: Cell, reference: Cell) -> Cell:
 
 def beside(facts: RunFacts, cells: list[Cell], estimators: list[CellEstimator]) -> list[Cell]:
     """The cells; those measured with a control get the rest of their cost, their ratio ÷ the control's. Pure."""
-    made = list(cells)
+    new_cells = list(cells)
     for number, cell in enumerate(cells):
         control = facts.cells[number].control
         if control is None or not cell.overhead or not cells[control].overhead:
             continue
         if left := estimators[number].against(estimators[control], facts.spec.mode):
-            made[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left}, control=control)
-    return made
+            new_cells[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left}, control=control)
+    return new_cells
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
     """Set a cell's status to unproven unless every counted session has its proofs in the record."""
     for number, known in enumerate(facts.cells):
-        required = registered(known).witnesses
+        required: list[Witness] = registered(known).witnesses
         for session in sorted(session for cell, session in counted if cell == number):
-            own = [proof for cell, proof in proofs if cell == number and proof.session == session]
-            if known.status in ("ok", None) and (reason := proof_verdict.unproven(own, required)):
+            session_proofs = [proof for cell, proof in proofs if cell == number and proof.session == session]
+            if known.spec.command and known.spec.command.unproven:
+                session_proofs = [proof for proof in session_proofs if proof.code != UNSEEN]
+                required = []
+            if known.status in ("ok", None) and (reason := proof_verdict.unproven(session_proofs, required)):
                 known.status, known.reason = "unproven", f"session {session}: {reason}"
 
 
@@ -250,19 +263,25 @@ def registered(known: CellFacts) -> Registered:
     return known.registered
 
 
-def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
+def cell(facts: RunFacts, number: int, estimate: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
     """One cell of the result: its facts, its proofs, and its estimate if it may have one."""
     known = facts.cells[number]
-    differ = next((each.text for each in found.warnings if each.code == "rows-differ"), "") if found is not None else ""
+    differ = (
+        next((warning.text for warning in estimate.warnings if warning.code == "rows-differ"), "")
+        if estimate is not None
+        else ""
+    )
     if differ:
-        known.status, known.reason, found = "failed", differ, None
-    own = [proof for cell, proof in proofs if cell == number]
+        known.status, known.reason, estimate = "failed", differ, None
+    cell_proofs = [proof for cell, proof in proofs if cell == number]
     status, reason = known.status or "failed", known.reason
-    if known.status == "ok" and found is None:
+    if known.status == "ok" and estimate is None:
         status, reason = "failed", "its record has no counted slices: slices.jsonl is incomplete"
     if known.status is None:
-        reason = "the run was cut off" + (" (showing what it measured until then)" if found else "")
+        reason = "the run was cut off" + (" (showing what it measured until then)" if estimate else "")
         reason += "; `ciphercost resume` continues it"
+    if status == "ok" and (unseen := [proof for proof in cell_proofs if proof.code == UNSEEN]):
+        status, reason = "unproven", f"measured without proof (--unproven): {unseen[0].detail}"
     return Cell(
         engine=known.spec.engine,
         version=known.version,
@@ -277,7 +296,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         rows=known.rows,
         slice_seconds=known.slice_seconds,
         config_diff=known.config_diff,
-        proofs=first_and_failed(own),
+        proofs=first_and_failed(cell_proofs),
         reason=reason,
         encryption=known.encryption,
         cores=known.cores,
@@ -288,12 +307,12 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         enciphered=known.enciphered,
         values=known.values,
         statements=known.statements,
-        predicted=predicted(known, found) if found else {},
-        verdict=found.verdict if found else None,
-        sessions=found.sessions if found else 0,
-        blocks=found.blocks if found else 0,
-        overhead=overhead(known, found) if found else {},
-        arms=arms(known, found) if found else {},
+        predicted=predicted(known, estimate) if estimate else {},
+        verdict=estimate.verdict if estimate else None,
+        sessions=estimate.sessions if estimate else 0,
+        blocks=estimate.blocks if estimate else 0,
+        overhead=overhead(known, estimate) if estimate else {},
+        arms=arms(known, estimate) if estimate else {},
         findings=known.findings,
         key_life=known.key_life,
         stored=known.stored,
@@ -305,24 +324,24 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         fleet=known.fleet,
         warnings=[
             *known.warnings,
-            *(found.warnings if found else []),
-            *not_resumed(known, found),
-            *paced(facts.machine, known, found),
-            *closing(known, found),
+            *(estimate.warnings if estimate else []),
+            *connection_warnings.warnings(facts.machine, known, estimate),
         ],
-        smallest_effect=found.smallest_effect if found else None,
-        sessions_needed=found.sessions_needed if found else None,
-        totals_open=found.totals_open if found else False,
-        disturbed=found.disturbed if found else False,
-        disturbance=found.disturbance if found else None,
-        failures=found.failures if found else None,
-        carryover=found.carryover if found else {},
-        waits=found.waits if found else {},
-        too_few={name: why for name, why in found.too_few.items() if name not in left_out(known)} if found else {},
-        added={name: each for name, each in found.added.items() if f"{name}_per_op" not in left_out(known)}
-        if found
+        smallest_effect=estimate.smallest_effect if estimate else None,
+        sessions_needed=estimate.sessions_needed if estimate else None,
+        totals_open=estimate.totals_open if estimate else False,
+        disturbed=estimate.disturbed if estimate else False,
+        disturbance=estimate.disturbance if estimate else None,
+        failures=estimate.failures if estimate else None,
+        carryover=estimate.carryover if estimate else {},
+        waits=estimate.waits if estimate else {},
+        too_few={name: why for name, why in estimate.too_few.items() if name not in left_out(known)}
+        if estimate
         else {},
-        objective=found.objective if found else None,
+        added={name: added for name, added in estimate.added.items() if f"{name}_per_op" not in left_out(known)}
+        if estimate
+        else {},
+        objective=estimate.objective if estimate else None,
         group=known.spec.group,
         variant=known.spec.variant,
         embedded=registered(known).embedded,
@@ -334,80 +353,16 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
     )
 
 
-def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
+def predicted(known: CellFacts, estimate: CellEstimate) -> dict[str, float]:
     """The predicted cost of TLS from the link alone; {} where the arms differ in more, as by HTTP/3 over QUIC. Pure."""
-    if known.pair or known.spec.mechanism != "tls" or known.encryption.get("http") == "HTTP/3":
+    if known.pair or known.spec.command or known.spec.mechanism != "tls" or known.encryption.get("http") == "HTTP/3":
         return {}
-    encrypted = found.arms["encrypted"]
+    encrypted = estimate.arms["encrypted"]
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
     trips = link_model.round_trips(
         known.encryption, known.factors.get("group", ""), registered(known).tls_round_trips, resumed
     )
-    return link_model.predict(known.spec, trips, known.clients, found.arms)
-
-
-CLOSES, SELDOM = 0.5, 0.02
-"""Connections per request from which the server closes every one, and below which closing is not worth a word."""
-
-
-def closing(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
-    """The warning that the server closes connections that the load would keep. Pure."""
-    if found is None or not known.keeps_connections:
-        return []
-    share = {}
-    for arm, each in found.arms.items():
-        requests = each.get("operations", 0) * max(1.0, each.get("rows_per_op", 1.0))
-        share[arm] = each.get("connects", 0) / requests if requests else 0.0
-    most = max(share.values(), default=0.0)
-    if most < SELDOM:
-        return []
-    arms = " and ".join(arm for arm, each in share.items() if each >= most / 2)
-    where = f"in the {arms} arm{'s' * (' ' in arms)}"
-    if most >= CLOSES:
-        text = (
-            f"the server closes every connection after one request ({where}), so each request pays for a new one, which with encryption "
-            "means a handshake; let the server keep connections alive to measure encryption on open ones"
-        )
-    else:
-        after = round(1 / most)
-        text = (
-            f"the server closes a connection after about {after} requests ({where}), so one in {after} pays for a new one, which with "
-            "encryption means a handshake"
-        )
-    return [Warning_("server-closes", text)]
-
-
-def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
-    """The warning that connections may resume a session but none did. Pure."""
-    arm = found.arms.get("encrypted", {}) if found else {}
-    asked = known.factors.get("resumption", "off")
-    if arm and asked == EARLY and not arm.get("connects"):
-        text = f"resumption is {EARLY}, but the workload keeps its connections, so no request was early; use --workload connect or --per-request"
-        return [Warning_("not-early", text)]
-    if asked == "off" or not arm.get("connects") or arm.get("resumed"):
-        return []
-    text = "resumption is on, but no connection resumed a session: the server keeps or issues none"
-    return [Warning_("not-resumed", text)]
-
-
-PACED_BYTES = 32 * 1024
-"""Bytes of an operation from which pacing on loopback was seen to limit a server: 1 MB much, 10 KB not at all."""
-
-
-def paced(machine: Mapping[str, Any], known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
-    """The warning that this machine paces connections within itself, which hides what encryption costs. Pure.
-
-    BBR paces by its own timers (tcp_bbr.c in Linux), also on loopback: with responses of 1 MB, nginx without TLS reached a fifth of
-    what it reaches with CUBIC on the machine where this was found.
-    """
-    size = found.arms["plain"].get("wire_bytes_per_op") if found else None
-    if machine.get("congestion_control") != "bbr" or known.spec.url or not size or size < PACED_BYTES:
-        return []
-    text = (
-        "TCP's bbr paces both arms; that may hide the cost, so run "
-        "`sysctl -w net.ipv4.tcp_congestion_control=cubic` and measure again"
-    )
-    return [Warning_("paced", text)]
+    return link_model.predict(known.spec, trips, known.clients, estimate.arms)
 
 
 def left_out(known: CellFacts) -> set[str]:
@@ -419,20 +374,20 @@ def left_out(known: CellFacts) -> set[str]:
     )
 
 
-def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
+def overhead(known: CellFacts, estimate: CellEstimate) -> dict[str, Estimate]:
     """The cell's ratios. Pure."""
-    ratios = {name: each for name, each in found.overhead.items() if name not in left_out(known)}
+    ratios = {name: ratio for name, ratio in estimate.overhead.items() if name not in left_out(known)}
     start = openings.ratio(known)
     return ratios | ({"start_time": start} if start else {})
 
 
-def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
+def arms(known: CellFacts, estimate: CellEstimate) -> dict[str, dict[str, Any]]:
     """What each arm did, and its server's start time: the geometric mean over sessions, to match its ratio. Pure."""
     both = list(openings.by_session(known).values())
     if not both:
-        return found.arms
+        return estimate.arms
     means = np.exp(np.log(both).mean(axis=0))
-    return {arm: found.arms[arm] | {"start_s": float(mean)} for arm, mean in zip(ARMS, means, strict=True)}
+    return {arm: estimate.arms[arm] | {"start_s": float(mean)} for arm, mean in zip(ARMS, means, strict=True)}
 
 
 def first_and_failed(proofs: list[Any]) -> list[Any]:

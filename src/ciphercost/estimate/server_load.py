@@ -62,46 +62,49 @@ def derive(reading: Reading, given: GivenLoad) -> Derived:
         notes.append(
             f"{encrypted} of {of} new connections were encrypted already, so the CPU time that was read contains encryption"
         )
-    found: dict[str, tuple[float, str]] = {"rate": (counted / seconds, source)}
+    figures: dict[str, tuple[float, str]] = {"rate": (counted / seconds, source)}
     if counted > 0:
         if cpu := _cpu(reading, between, seconds):
-            found["cpu_us"] = (cpu[0] / (counted / seconds) * 1e6, f"{cpu[1]}, ÷ operations")
+            figures["cpu_us"] = (cpu[0] / (counted / seconds) * 1e6, f"{cpu[1]}, ÷ operations")
         if "bytes" in between:
             size, source = between["bytes"]
-            found["bytes_per_operation"] = (size / counted, f"{source}, ÷ operations")
+            figures["bytes_per_operation"] = (size / counted, f"{source}, ÷ operations")
     if "connections" in between:
         number_of, source = between["connections"]
-        found["connections"] = (number_of / seconds, source)
+        figures["connections"] = (number_of / seconds, source)
     if reading.cores is not None:
-        found["cores"] = (float(reading.cores), "CPUs that the server's process may use")
+        figures["cores"] = (float(reading.cores), "CPUs that the server's process may use")
     units = dict(given.units)
     of_units: list[Source] = []
-    for figure, (unit, each) in UNITS.items():
+    for figure, (unit, factor) in UNITS.items():
         if figure in between and unit not in given.units:
             grown, source = between[figure]
-            units[unit] = grown * each / seconds
+            units[unit] = grown * factor / seconds
             of_units.append(Source(unit, units[unit], source))
     of_units += [Source(unit, value, UNIT_OPTIONS[unit]) for unit, value in given.units.items()]
-    read = frozenset(name for name in found if getattr(given, name) is None) | (units.keys() - given.units.keys())
+    read = frozenset(name for name in figures if getattr(given, name) is None) | (units.keys() - given.units.keys())
     for name, option in OPTIONS.items():
         if (value := getattr(given, name)) is not None:
-            found[name] = (value, option)
-    if "cpu_us" not in found or found["cpu_us"][0] <= 0:
+            figures[name] = (value, option)
+    if "cpu_us" not in figures or figures["cpu_us"][0] <= 0:
         raise UsageError(
             NO_CPU.format(reading.no_cpu or "the server's processes took no CPU time that the kernel counts")
         )
     if {"cpu_us", "cores"} <= read:
-        found["cpu_us"] = (_possible(found["cpu_us"][0], found["rate"][0], found["cores"][0]), found["cpu_us"][1])
+        figures["cpu_us"] = (
+            _possible(figures["cpu_us"][0], figures["rate"][0], figures["cores"][0]),
+            figures["cpu_us"][1],
+        )
     load = Load(
-        rate=found["rate"][0],
-        cpu_us=found["cpu_us"][0],
-        bytes_per_operation=found["bytes_per_operation"][0] if "bytes_per_operation" in found else None,
-        connections=found["connections"][0] if "connections" in found else 0.0,
-        cores=found["cores"][0] if "cores" in found else None,
-        round_trips=found["round_trips"][0] if "round_trips" in found else 1.0,
+        rate=figures["rate"][0],
+        cpu_us=figures["cpu_us"][0],
+        bytes_per_operation=figures["bytes_per_operation"][0] if "bytes_per_operation" in figures else None,
+        connections=figures["connections"][0] if "connections" in figures else 0.0,
+        cores=figures["cores"][0] if "cores" in figures else None,
+        round_trips=figures["round_trips"][0] if "round_trips" in figures else 1.0,
         units=units,
     )
-    sources = [Source(name, *found[name]) for name in OPTIONS if name in found] + of_units
+    sources = [Source(name, *figures[name]) for name in OPTIONS if name in figures] + of_units
     sources.append(Source("seconds", seconds, f"between the two reads of {reading.server}"))
     return Derived(load, "" if told else reading.operation, sources, notes, read)
 
@@ -121,20 +124,20 @@ def _without_losses(reading: Reading, between: dict[Figure, Grown]) -> tuple[Rea
 
 def _differences(reading: Reading) -> dict[Figure, Grown]:
     """By figure: how much it grew, and from where that is known. Raises UsageError if it did not."""
-    before = {each.figure: each for each in reading.before.counts}
-    after = {each.figure: each for each in reading.after.counts}
+    before = {count.figure: count for count in reading.before.counts}
+    after = {count.figure: count for count in reading.after.counts}
     lossy = reading.before.lost != reading.after.lost
     smaller = [
-        each.source
-        for figure, each in after.items()
-        if each.value < before[figure].value - 0.5 and not (lossy and figure == "operations")
+        count.source
+        for figure, count in after.items()
+        if count.value < before[figure].value - 0.5 and not (lossy and figure == "operations")
     ]
     if smaller or reading.before.marks != reading.after.marks:
         raise UsageError(
             f"the counters of {reading.server} were reset between the two reads, or the server was started again"
             f"{f' ({smaller[0]} fell)' if smaller else ''}; read them once more"
         )
-    return {figure: (max(0.0, each.value - before[figure].value), each.source) for figure, each in after.items()}
+    return {figure: (max(0.0, count.value - before[figure].value), count.source) for figure, count in after.items()}
 
 
 def _cpu(reading: Reading, between: dict[Figure, Grown], seconds: float) -> tuple[float, str] | None:

@@ -187,14 +187,14 @@ class OnlineEstimator:
 
     def plain_capacity(self) -> float:
         """Operations per second of the plain arm, from its capacity slices, or else from warm-up and pilot; 0 if none ran."""
-        if found := self.capacity_of("plain"):
-            return found
+        if capacity := self.capacity_of("plain"):
+            return capacity
         return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
 
     def slice_p99(self, record: SliceRecord) -> float:
         """99th percentile of one slice's operations, seconds; 0 without operations."""
-        found = decode(record.agent.histogram) if record.agent and record.agent.operations else None
-        return float(quantiles(found, [0.99])[0]) / 1e9 if found else 0.0
+        histogram = decode(record.agent.histogram) if record.agent and record.agent.operations else None
+        return float(quantiles(histogram, [0.99])[0]) / 1e9 if histogram else 0.0
 
     def slowest_operation(self, slices: Iterable[tuple[AgentSlice, float]], clients: int) -> float:
         """See `durations.slowest_usual`. Raises UsageError if a histogram is damaged."""
@@ -241,7 +241,7 @@ class OnlineEstimator:
 
     def carries_over(self, session: int) -> bool:
         """Whether one arm's load changed the other's rate in this session (λ ≠ 0)."""
-        return self.carryover(session).found
+        return self.carryover(session).significant
 
     # ── by session ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,10 +270,12 @@ class OnlineEstimator:
         wanted = list(sessions)
 
         def sums(arm: Arm) -> tuple[Floats, Floats]:
-            work, seconds = ([self._done[each][f"{arm} {what}"] for each in wanted] for what in ("work", "seconds"))
+            work, seconds = (
+                [self._done[session][f"{arm} {what}"] for session in wanted] for what in ("work", "seconds")
+            )
             return np.array(work, dtype=np.float64), np.array(seconds, dtype=np.float64)
 
-        return Sessions(np.array([self._centre(each) for each in wanted]), sums("plain"), sums("encrypted"))
+        return Sessions(np.array([self._centre(session) for session in wanted]), sums("plain"), sums("encrypted"))
 
     def _throughput(self, mode: Mode) -> Interval | None:
         if mode == "full" and len(self._rates) >= 2:

@@ -6,6 +6,7 @@ tested against both, and the controller stays small beside the server that it me
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -342,7 +343,7 @@ class Carryover(NamedTuple):
     p_value: float
 
     @property
-    def found(self) -> bool:
+    def significant(self) -> bool:
         return self.p_value < CARRYOVER_ALPHA
 
 
@@ -366,9 +367,9 @@ def depend(groups: Sequence[Floats]) -> bool:
     Of n independent values r has mean −1/n and variance about 1/n. Groups with fewer than LEAST_ORDERED values are ignored.
     """
     total, count = 0.0, 0
-    for own in groups:
-        n = len(own)
-        centred = own - own.mean() if n else own
+    for values in groups:
+        n = len(values)
+        centred = values - values.mean() if n else values
         whole = float(centred @ centred)
         if n < LEAST_ORDERED or whole <= n * ROUNDING**2:
             continue
@@ -394,12 +395,15 @@ def sessions_needed(effect: float, sd: float, margin: float, most: int = 10_000)
     Resolved means: shown to differ from 0, or, if it is smaller than `margin`, shown to be equivalent, whichever takes
     fewer sessions.
     """
-    for sessions in range(2, most + 1):
+
+    def resolved(sessions: int) -> bool:
         standard, nu = sd / math.sqrt(sessions), sessions - 1
         if (student_t.quantile((1 + LEVEL) / 2, nu) + student_t.quantile(POWER, nu)) * standard <= abs(effect):
-            return sessions
+            return True
         # Both one-sided tests must pass, so each may miss only half as often.
         both = student_t.quantile((1 + POWER) / 2, nu)
-        if (student_t.quantile(1 - ALPHA, nu) + both) * standard <= margin - abs(effect):
-            return sessions
-    return None
+        return (student_t.quantile(1 - ALPHA, nu) + both) * standard <= margin - abs(effect)
+
+    # Each session more makes both intervals narrower, so the first that resolves is found by bisection.
+    sessions = bisect.bisect_left(range(most + 1), True, lo=2, key=resolved)
+    return sessions if sessions <= most else None

@@ -88,12 +88,12 @@ def _of_blocks(values: Floats) -> Change | None:
     ranks -= ranks.mean()
     ends = np.arange(LEAST_SIDE, n - LEAST_SIDE + 1)
     scale = np.sqrt(ends * (n - ends))
-    own = np.abs(np.cumsum(ranks)[ends - 1]) / scale
+    observed = np.abs(np.cumsum(ranks)[ends - 1]) / scale
     sums = ranks[_orders(n)]
     np.cumsum(sums, axis=0, out=sums)
     drawn = (np.abs(sums[ends - 1]) / scale[:, np.newaxis]).max(axis=0)
-    p_value = (1 + int((drawn >= own.max() * (1 - 1e-9)).sum())) / (1 + ORDERS)
-    return _large(values, int(ends_of[ends[own.argmax()]]), "blocks", p_value)
+    p_value = (1 + int((drawn >= observed.max() * (1 - 1e-9)).sum())) / (1 + ORDERS)
+    return _large(values, int(ends_of[ends[observed.argmax()]]), "blocks", p_value)
 
 
 @functools.lru_cache(4)
@@ -104,7 +104,7 @@ def _orders(n: int) -> NDArray[np.intp]:
 
 
 def _large(values: Floats, at: int, unit: str, p_value: float) -> Change | None:
-    before, behind = (float(np.median(each)) for each in (values[:at], values[at:]))
+    before, behind = (float(np.median(part)) for part in (values[:at], values[at:]))
     if p_value >= ALPHA or abs(behind - before) < SMALLEST:
         return None
     return Change(at, unit, before, behind, p_value)
@@ -134,17 +134,17 @@ def uneven(values: Floats) -> bool:
 
 def warnings(sessions: Sequence[Floats], centres: Floats, mode: Mode) -> list[Warning_]:
     """The warnings `cost-changed` and `uneven-sessions`."""
-    found: list[Warning_] = []
+    warnings: list[Warning_] = []
     if not sessions:
-        return found
+        return warnings
     if (changed := change(sessions, centres, mode)) is not None:
-        before, behind = (f"{math.exp(each):.4g}" for each in (changed.before, changed.behind))
+        before, behind = (f"{math.exp(value):.4g}" for value in (changed.before, changed.behind))
         text = (
             f"the cost changed during the run: throughput's ratio was {before} in the first {changed.after} {changed.unit} and {behind} in the others "
             f"(p = {changed.p_value:.2g}); the printed ratio is a mean of both; "
             "look in logs/ and slices.jsonl for what changed, and measure again with a longer --time"
         )
-        found.append(Warning_("cost-changed", text))
+        warnings.append(Warning_("cost-changed", text))
     elif mode == "full" and uneven(centres):
         far = int(np.abs(centres - np.median(centres)).argmax())
         text = (
@@ -152,5 +152,5 @@ def warnings(sessions: Sequence[Floats], centres: Floats, mode: Mode) -> list[Wa
             f"{math.exp(float(centres[far])):.4g}; some starts of the servers differ from the others, and so few sessions say little about how often: "
             "intervals of skewed sessions hold the true cost in 82 to 93 % of simulated runs; try --sessions 24"
         )
-        found.append(Warning_("uneven-sessions", text))
-    return found
+        warnings.append(Warning_("uneven-sessions", text))
+    return warnings

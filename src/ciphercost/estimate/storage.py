@@ -28,31 +28,38 @@ def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
     The ratio is one of bytes per second, or of the time of a write with its fsync (`fsync_latency`). A job without two complete blocks
     has none.
     """
-    found: dict[str, Estimate] = {}
+    estimates: dict[str, Estimate] = {}
     for job, sessions in _values(slices).items():
         unit = "latency" if job in LATENCIES else "bytes/s"
-        ratios = [own[:, 1] for own in sessions]
+        ratios = [values[:, 1] for values in sessions]
         if mode == "full" and len(ratios) >= 2:
-            centres = np.array([statistics.hodges_lehmann(own) for own in ratios])
-            found[job] = to_estimate(statistics.session_interval(centres), mode, unit)
+            centres = np.array([statistics.hodges_lehmann(values) for values in ratios])
+            estimates[job] = to_estimate(statistics.session_interval(centres), mode, unit)
         elif sum(map(len, ratios)) >= 2:
-            found[job] = to_estimate(statistics.block_interval(np.concatenate(ratios)), mode, unit)
-    return found
+            estimates[job] = to_estimate(statistics.block_interval(np.concatenate(ratios)), mode, unit)
+    return estimates
 
 
 def levels(slices: Sequence[StorageSlice], mode: Mode) -> dict[Arm, dict[str, float]]:
     """Each arm's bytes per second, and µs of a write with its fsync; encrypted ÷ plain is the ratio of `estimate`."""
-    found: dict[Arm, dict[str, float]] = {arm: {} for arm in ARMS}
+    by_arm: dict[Arm, dict[str, float]] = {arm: {} for arm in ARMS}
     for job, sessions in _values(slices).items():
         groups = sessions if mode == "full" else [np.concatenate(sessions)]
         level, ratio = (
-            float(np.mean([statistics.hodges_lehmann(own[:, column]) for own in groups])) for column in (0, 1)
+            float(np.mean([statistics.hodges_lehmann(group[:, column]) for group in groups])) for column in (0, 1)
         )
-        done = [each for (_, _, name), four in _blocks(slices).items() if name == job for each in four]
-        scale = 1e6 if job in LATENCIES else sum(each.bytes for each in done) / sum(each.operations for each in done)
+        done = [
+            storage_slice for (_, _, name), four in _blocks(slices).items() if name == job for storage_slice in four
+        ]
+        scale = (
+            1e6
+            if job in LATENCIES
+            else sum(storage_slice.bytes for storage_slice in done)
+            / sum(storage_slice.operations for storage_slice in done)
+        )
         for arm, value in around(level, ratio).items():
-            found[arm][job] = value * scale
-    return found
+            by_arm[arm][job] = value * scale
+    return by_arm
 
 
 def _values(slices: Iterable[StorageSlice]) -> dict[str, list[Floats]]:
@@ -60,29 +67,29 @@ def _values(slices: Iterable[StorageSlice]) -> dict[str, list[Floats]]:
     values: defaultdict[str, defaultdict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for (session, _, job), four in _blocks(slices).items():
         turn = -1 if job in LATENCIES else 1
-        rates = [turn * math.log(each.operations / each.seconds) for each in four]
+        rates = [turn * math.log(storage_slice.operations / storage_slice.seconds) for storage_slice in four]
         sign = 1 if four[0].arm == "plain" else -1
         ratio = sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2
         values[job][session].append((sum(rates) / 4, ratio))
-    return {job.name: [np.array(own) for own in values[job.name].values()] for job in JOBS if values[job.name]}
+    return {job.name: [np.array(rows) for rows in values[job.name].values()] for job in JOBS if values[job.name]}
 
 
 def _blocks(slices: Iterable[StorageSlice]) -> dict[tuple[int, int, str], list[StorageSlice]]:
     """Complete blocks: (session, block, job) -> four good slices in mirrored order. A failed lead-in makes a block incomplete."""
     grouped: defaultdict[tuple[int, int, str], dict[int, StorageSlice]] = defaultdict(dict)
     spoilt: set[tuple[int, int, str]] = set()
-    for each in slices:
-        here = each.session, each.block, each.job
-        if each.error or each.operations <= 0 or each.seconds <= 0:
+    for storage_slice in slices:
+        here = storage_slice.session, storage_slice.block, storage_slice.job
+        if storage_slice.error or storage_slice.operations <= 0 or storage_slice.seconds <= 0:
             spoilt.add(here)
-        elif each.position:
-            grouped[here][each.position] = each
-    found = {}
+        elif storage_slice.position:
+            grouped[here][storage_slice.position] = storage_slice
+    complete = {}
     for here, positions in grouped.items():
         if here in spoilt or sorted(positions) != [1, 2, 3, 4]:
             continue
         four = [positions[number] for number in (1, 2, 3, 4)]
         first, second = four[0].arm, four[1].arm
-        if first != second and [each.arm for each in four] == [first, second, second, first]:
-            found[here] = four
-    return found
+        if first != second and [storage_slice.arm for storage_slice in four] == [first, second, second, first]:
+            complete[here] = four
+    return complete

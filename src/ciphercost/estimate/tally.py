@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost.estimate.histogram import Total, quantiles
+from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, merge
 from ciphercost.model.slices import AgentSlice, Counters, SliceRecord
@@ -43,7 +44,7 @@ HOST = (
 SHARES = frozenset({*HOST[:6], "disk_busy", "throttled"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
-    "connects", "resumed", "early", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
+    "connects", "resumed", "early", "late", "retries", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
     "write_bytes", "foreign_cpu_ns", "hop_cpu_ns", "memory_bytes", "memory_samples", "switches", "faults", "scheduled_work", *HOST,
 )  # fmt: skip
 COLUMN = {name: number for number, name in enumerate(FIELDS)}
@@ -68,6 +69,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         agent.resumed,
         agent.early,
         agent.late,
+        agent.retries,
     )
     if counters is None:
         return head + UNSAMPLED
@@ -112,15 +114,13 @@ def scheduled(agent: AgentSlice, counters: Counters) -> tuple[float, float, floa
 def error_kinds(record: SliceRecord) -> Counter[str]:
     """The number of failed operations of a slice by kind. Raises UsageError if the record is damaged."""
     text = record.agent.error_kinds if record.agent is not None else ""
-    found: Counter[str] = Counter()
-    for each in text.split():
-        kind, _, count = each.partition("=")
+    counts: Counter[str] = Counter()
+    for word in text.split():
+        kind, _, count = word.partition("=")
         if not kind or not count.isdecimal():
-            raise UsageError(
-                f"session {record.session}, block {record.block}: error_kinds has '{each}', not CODE=COUNT"
-            )
-        found[kind] += int(count)
-    return found
+            raise UsageError(f"{checked.place(record)}: error_kinds has '{word}', not CODE=COUNT")
+        counts[kind] += int(count)
+    return counts
 
 
 class Arms(NamedTuple):
@@ -159,8 +159,8 @@ class Arms(NamedTuple):
     def machine(self) -> tuple[str, ...]:
         """Fields of the CPU time of the server, kernel threads and hops included; for an embedded database, that of the agent."""
         served = any(self.total(arm, "server_cpu_ns") for arm in ARMS)
-        own = ("server_cpu_ns",) if served else ("client_user_ns", "client_system_ns")
-        return (*own, "foreign_cpu_ns", "hop_cpu_ns")
+        fields = ("server_cpu_ns",) if served else ("client_user_ns", "client_system_ns")
+        return (*fields, "foreign_cpu_ns", "hop_cpu_ns")
 
     def by_session(self, mode: Mode) -> bool:
         """Whether sessions are the sample unit: in full mode, once there are two."""
@@ -210,10 +210,10 @@ class Arms(NamedTuple):
 
     def _fewest(self, mode: Mode) -> Floats:
         """Requests of each unit in the arm that has fewer."""
-        found: Floats = np.minimum(
+        fewest: Floats = np.minimum(
             self.by_unit("plain", mode, "operations"), self.by_unit("encrypted", mode, "operations")
         )
-        return found
+        return fewest
 
 
 class Tally:
@@ -275,8 +275,8 @@ class Tally:
 
     def error_kinds(self, arm: Arm) -> dict[str, int]:
         """The number of failed operations of an arm by kind, the most frequent first."""
-        found = sum((kinds for (_, of), kinds in self._kinds.items() if of == arm), Counter[str]())
-        return dict(found.most_common())
+        counts = sum((kinds for (_, of), kinds in self._kinds.items() if of == arm), Counter[str]())
+        return dict(counts.most_common())
 
     def histogram(self, arm: Arm, *, but: int | None = None) -> Histogram | None:
         """All latencies of an arm, over all sessions or all but one; None in the closed loop."""
@@ -287,8 +287,10 @@ class Tally:
     def _of_sessions(self) -> Floats:
         """Quantiles of each session and arm, shape (sessions, 2, quantiles)."""
         shares = [share for _, share in QUANTILES]
-        found = [[quantiles(side.histogram(), shares) for side in self._totals[each]] for each in sorted(self._totals)]
-        return np.array(found).reshape(-1, 2, len(QUANTILES))
+        levels = [
+            [quantiles(side.histogram(), shares) for side in self._totals[session]] for session in sorted(self._totals)
+        ]
+        return np.array(levels).reshape(-1, 2, len(QUANTILES))
 
     def _slices(self) -> Floats:
         return np.array(self._rows).reshape(-1, 4, len(FIELDS))

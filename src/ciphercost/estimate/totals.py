@@ -73,9 +73,9 @@ def far_off(values: Floats, parts: Floats, sessions: Ints) -> Floats:
     """
     centre = np.empty(len(values))
     for session in np.unique(sessions):
-        own = sessions == session
+        in_session = sessions == session
         # Not the median: if noise is in phase with the blocks they take two values, and the median would be one of them.
-        centre[own] = statistics.hodges_lehmann(values[own])
+        centre[in_session] = statistics.hodges_lehmann(values[in_session])
     spread = FAR * NORMAL * float(np.median(np.abs(values - centre)))
     away = parts - centre
     beyond: Floats = away - np.clip(away, -spread, spread)
@@ -103,8 +103,8 @@ def stalled(blocks: Arms) -> Stalled:
     for number, arm in enumerate(ARMS):
         rates = blocks.rates(arm)
         for session in np.unique(blocks.sessions):
-            own = blocks.sessions == session
-            hit[number, own] = (rates[own] < STALLED * usual(rates[own])[:, None]).sum(axis=1)
+            in_session = blocks.sessions == session
+            hit[number, in_session] = (rates[in_session] < STALLED * usual(rates[in_session])[:, None]).sum(axis=1)
     more, less = int((hit[1] > hit[0]).sum()), int((hit[1] < hit[0]).sum())
     return Stalled(int(hit[0].sum()), int(hit[1].sum()), coin(more, less))
 

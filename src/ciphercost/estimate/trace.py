@@ -116,9 +116,9 @@ class _Cell:
         if record.position and good:
             self.pending.append(record)
         if len(self.pending) == 4:
-            for each in self.pending:
-                if each.agent is not None and each.agent.histogram:
-                    self.open[each.arm].add(decode(each.agent.histogram))
+            for block_record in self.pending:
+                if block_record.agent is not None and block_record.agent.histogram:
+                    self.open[block_record.arm].add(decode(block_record.agent.histogram))
 
     def _thin(self, arm: Arm, histogram: tuple[str, str]) -> None:
         """Keep every slice until an arm has too many, then every second of both arms, and so on."""
@@ -126,7 +126,7 @@ class _Cell:
             self.closed[arm].append(histogram)
         self.seen[arm] += 1
         if len(self.closed[arm]) > MOST_HISTOGRAMS:
-            self.closed = {each: self.closed[each][::2] for each in ARMS}
+            self.closed = {arm: self.closed[arm][::2] for arm in ARMS}
             self.stride *= 2
 
     def finish(self) -> Trace:
@@ -141,9 +141,11 @@ class _Cell:
                         self.open[arm].add(decode(text))
                     except ValueError as error:
                         raise ValueError(f"{place}: {error}") from None
-        latency = {arm: found for arm in ARMS if (found := _quantiles(self.open[arm])) is not None}
+        latency = {arm: arm_quantiles for arm in ARMS if (arm_quantiles := _quantiles(self.open[arm])) is not None}
         if not open_loop and self.stride > 1:
-            latency = {arm: found._replace(requests=self.requests[arm]) for arm, found in latency.items()}
+            latency = {
+                arm: arm_quantiles._replace(requests=self.requests[arm]) for arm, arm_quantiles in latency.items()
+            }
         return Trace(
             ticks=self.ticks,
             latency=latency if len(latency) == len(ARMS) else {},
@@ -186,5 +188,5 @@ def _place(record: SliceRecord) -> str:
     return f"cell {record.cell}, session {record.session}, block {record.block}"
 
 
-def _damaged(directory: Path, said: str) -> UsageError:
-    return UsageError(f"{directory}/slices.jsonl, {said}")
+def _damaged(directory: Path, reason: str) -> UsageError:
+    return UsageError(f"{directory}/slices.jsonl, {reason}")

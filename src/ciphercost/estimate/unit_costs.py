@@ -65,20 +65,20 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = (), starts: Seq
     for number, cell in enumerate(cells):
         if plausible.tells_cost(cell) and cell.layer in ("rest", "column"):
             alike.setdefault(_like(cell), []).append(number)
-    found: list[UnitCost] = []
+    costs: list[UnitCost] = []
     for numbers in alike.values():
         end = _end([cells[number] for number in numbers])
-        found += _of_work(cells, numbers, end, sessions)
-        found += _openings(cells, numbers, sessions, starts)
-    return found
+        costs += _of_work(cells, numbers, end, sessions)
+        costs += _openings(cells, numbers, sessions, starts)
+    return costs
 
 
 def _like(cell: Cell) -> str:
     """What cells must have in common: all but workload, its parameters and the size of the cache, which decide only how many pages are read."""
-    own = {name: value for name, value in cell.factors.items() if name in cell.mechanism_factors}
+    factors = {name: value for name, value in cell.factors.items() if name in cell.mechanism_factors}
     conditions = {name: value for name, value in cell.conditions.items() if name != "cache"}
     cipher = cell.encryption.get("cipher", "")
-    return repr((cell.engine, cell.version, cell.mechanism, own, conditions, cell.regime, cell.cores, cipher))
+    return repr((cell.engine, cell.version, cell.mechanism, factors, conditions, cell.regime, cell.cores, cipher))
 
 
 def _end(cells: Sequence[Cell]) -> End:
@@ -104,8 +104,8 @@ def _of_work(cells: Sequence[Cell], numbers: Sequence[int], end: End, sessions: 
     page = _page(first.enciphered)
     for causes in _ways(works.values(), page):
         design = np.array([[cause.units(works[number]) for cause in causes] for number in known])
-        own = [sessions[number].get(key, {}) for number in known] if sessions else []
-        fitted = least_squares.fit(design, [cells[number].added[key] for number in known], own, DIFFERENT)
+        session_values = [sessions[number].get(key, {}) for number in known] if sessions else []
+        fitted = least_squares.fit(design, [cells[number].added[key] for number in known], session_values, DIFFERENT)
         if fitted is None:
             continue
         return [
@@ -149,7 +149,7 @@ def _is_log(kind: str) -> bool:
 
 
 def _pages(of: Enciphered | None) -> Stream | None:
-    return next((each for kind, each in of.streams.items() if not _is_log(kind)), None) if of is not None else None
+    return next((stream for kind, stream in of.streams.items() if not _is_log(kind)), None) if of is not None else None
 
 
 def _page(of: Enciphered | None) -> int:
@@ -167,17 +167,17 @@ def _ways(works: Collection[Work], page: int) -> Iterator[list[Cause]]:
         return sum(size(work, unit) for unit in work)
 
     units = dict.fromkeys(unit for work in works for unit in work)
-    own = [
+    causes = [
         Cause(unit, partial(_amount, units=(unit,)))
         for unit in (*PAGES, LOG, *(unit for unit, _ in VALUES))
         if unit in units and any(size(work, unit) >= MATERIAL * whole(work) for work in works)
     ]
-    yield own
-    names = [each.unit for each in own]
+    yield causes
+    names = [cause.unit for cause in causes]
     if set(PAGES) <= set(names):
-        together = [Cause("page", partial(_amount, units=PAGES)), *(each for each in own if each.unit == LOG)]
+        together = [Cause("page", partial(_amount, units=PAGES)), *(cause for cause in causes if cause.unit == LOG)]
         yield together
-        names = [each.unit for each in together]
+        names = [cause.unit for cause in together]
     if len(names) > 1:
         values = names[0].startswith("value")
         yield [Cause("value", whole) if values else Cause("kilobyte", lambda work: whole(work) / 1e3)]
@@ -214,10 +214,17 @@ def _openings(
     if first.layer != "rest":
         return
     end = _end([first])
-    if first.embedded and (found := _by_connections(cells, numbers, sessions)) is not None:
-        us, own, worst = found
+    if first.embedded and (opening_cost := _by_connections(cells, numbers, sessions)) is not None:
+        us, known, worst = opening_cost
         yield UnitCost(
-            first.engine, first.mechanism, end, "opening", us, own, [_opened(cells[each]) for each in own], worst=worst
+            first.engine,
+            first.mechanism,
+            end,
+            "opening",
+            us,
+            known,
+            [_opened(cells[number]) for number in known],
+            worst=worst,
         )
     elif (longer := _by_starts([starts[number] for number in numbers] if starts else [])) is not None:
         yield UnitCost(first.engine, first.mechanism, end, "opening", longer, list(numbers), measure="time")
@@ -227,10 +234,10 @@ def _by_connections(
     cells: Sequence[Cell], numbers: Sequence[int], sessions: Sequence[BySession]
 ) -> tuple[Part, list[int], float] | None:
     opened = {number: _opened(cells[number]) for number in numbers if "client_cpu" in cells[number].added}
-    known = [number for number, each in opened.items() if each >= OPENS]
-    own = [sessions[number].get("client_cpu", {}) for number in known] if sessions else []
+    known = [number for number, connections in opened.items() if connections >= OPENS]
+    session_values = [sessions[number].get("client_cpu", {}) for number in known] if sessions else []
     design = np.array([[opened[number]] for number in known]).reshape(-1, 1)
-    fitted = least_squares.fit(design, [cells[number].added["client_cpu"] for number in known], own)
+    fitted = least_squares.fit(design, [cells[number].added["client_cpu"] for number in known], session_values)
     return (fitted.causes[0], known, fitted.worst) if fitted is not None else None
 
 
@@ -243,12 +250,12 @@ def _opened(cell: Cell) -> float:
 def _by_starts(starts: Sequence[Starts]) -> Part | None:
     """How much longer an encrypted server takes to its first answer, µs: mean over sessions, with its t interval. None: fewer than two sessions."""
     longer: dict[int, list[float]] = {}
-    for each in starts:
-        for session, (plain, encrypted) in each.items():
+    for cell_starts in starts:
+        for session, (plain, encrypted) in cell_starts.items():
             longer.setdefault(session, []).append(1e6 * (encrypted - plain))
     if len(longer) < 2:
         return None
-    values = np.array([float(np.mean(each)) for each in longer.values()])
+    values = np.array([float(np.mean(times)) for times in longer.values()])
     error = statistics.t_error(values)
     mean, half = float(values.mean()), error.standard * student_t.quantile(0.975, error.nu)
     return Part(mean, mean - half, mean + half)

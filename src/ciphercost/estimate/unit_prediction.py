@@ -28,8 +28,8 @@ WHOLE: tuple[Unit, ...] = (*TOGETHER, "kilobyte")
 def asks(unit: Unit) -> list[str]:
     """The options that tell how many of these a server handles."""
     if unit == "kilobyte":
-        return [UNIT_OPTIONS[each] for each in (*TOGETHER["page"], LOG)]
-    return [UNIT_OPTIONS[each] for each in TOGETHER.get(unit, (unit,)) if each in UNIT_OPTIONS]
+        return [UNIT_OPTIONS[part] for part in (*TOGETHER["page"], LOG)]
+    return [UNIT_OPTIONS[part] for part in TOGETHER.get(unit, (unit,)) if part in UNIT_OPTIONS]
 
 
 class Fit(NamedTuple):
@@ -53,16 +53,16 @@ class Added(NamedTuple):
 
 def fits(costs: Sequence[UnitCost]) -> list[Fit]:
     """The costs of a result, by fit."""
-    found: list[list[UnitCost]] = []
-    for each in costs:
-        if each.unit == "opening":
+    groups: list[list[UnitCost]] = []
+    for cost in costs:
+        if cost.unit == "opening":
             continue
-        if found and _alike(found[-1][0], each) and found[-1][0].cells == each.cells:
-            found[-1].append(each)
+        if groups and _alike(groups[-1][0], cost) and groups[-1][0].cells == cost.cells:
+            groups[-1].append(cost)
         else:
-            found.append([each])
-    openings = [each for each in costs if each.unit == "opening" and each.measure == "cpu"]
-    return [Fit(own, next((each for each in openings if _alike(own[0], each)), None)) for own in found]
+            groups.append([cost])
+    openings = [cost for cost in costs if cost.unit == "opening" and cost.measure == "cpu"]
+    return [Fit(group, next((opening for opening in openings if _alike(group[0], opening)), None)) for group in groups]
 
 
 def _alike(one: UnitCost, other: UnitCost) -> bool:
@@ -71,7 +71,7 @@ def _alike(one: UnitCost, other: UnitCost) -> bool:
 
 def unmeasured(fit: Fit, load: Load) -> list[Unit]:
     """Units of the load that this fit has no cost of."""
-    known = {each.unit for each in fit.costs}
+    known = {cost.unit for cost in fit.costs}
     covered = known | {part for whole in known for part in TOGETHER.get(whole, ())}
     if "kilobyte" in known:
         covered |= {*TOGETHER["page"], LOG}
@@ -83,7 +83,7 @@ def of(fit: Fit, result: Result, load: Load) -> Added:
     notes: list[str] = []
     work: dict[Unit, float] = {unit: rate / load.rate for unit, rate in load.units.items()}
     page = _page(fit, result)
-    known = {each.unit: each for each in fit.costs}
+    known = {cost.unit: cost for cost in fit.costs}
     if LOG in known and LOG not in work:
         work[LOG] = work.get("page written", 0.0) * _log_per_page(fit)
         notes.append(
@@ -98,15 +98,17 @@ def of(fit: Fit, result: Result, load: Load) -> Added:
             f"a search is taken to be in a table of {searched.rows:,} rows; without an index it opens every row, so a larger table costs more"
         )
     notes += _doubts(fit)
-    counts = [_count(each.unit, work, page) for each in fit.costs]
-    whole = least_squares.together([each.us for each in fit.costs], counts, fit.first.error, fit.first.scatter)
+    counts = [_count(cost.unit, work, page) for cost in fit.costs]
+    whole = least_squares.together([cost.us for cost in fit.costs], counts, fit.first.error, fit.first.scatter)
     by_unit: dict[str, float] = {
-        each.unit: each.us.value * count for each, count in zip(fit.costs, counts, strict=True)
+        cost.unit: cost.us.value * count for cost, count in zip(fit.costs, counts, strict=True)
     }
     if load.connections and fit.opening is not None:
-        each, times = fit.opening.us, load.connections / load.rate
-        whole = Part(whole.value + times * each.value, whole.low + times * each.low, whole.high + times * each.high)
-        by_unit["opening"] = times * each.value
+        opening, times = fit.opening.us, load.connections / load.rate
+        whole = Part(
+            whole.value + times * opening.value, whole.low + times * opening.low, whole.high + times * opening.high
+        )
+        by_unit["opening"] = times * opening.value
     if fit.first.end == "client":
         notes.append("the application encrypts, so this CPU time is the application's and not the server's")
     return Added(whole, by_unit, notes)
@@ -114,20 +116,20 @@ def of(fit: Fit, result: Result, load: Load) -> Added:
 
 def _doubts(fit: Fit) -> Iterator[str]:
     """What makes a cost of the fit hard to believe: a unit can't cost less than nothing, nor many times what its cipher alone does."""
-    for each in fit.costs:
-        if each.us.value < 0:
-            yield f"by the fit a {each.unit} costs less than nothing, so its cells do not tell the costs apart; measure longer, on a quiet machine"
-        elif each.floor_us and each.us.value > FAR * each.floor_us:
+    for cost in fit.costs:
+        if cost.us.value < 0:
+            yield f"by the fit a {cost.unit} costs less than nothing, so its cells do not tell the costs apart; measure longer, on a quiet machine"
+        elif cost.floor_us and cost.us.value > FAR * cost.floor_us:
             yield (
-                f"by the fit a {each.unit} costs {each.us.value / each.floor_us:.0f} times what its cipher alone does, so something else differs "
+                f"by the fit a {cost.unit} costs {cost.us.value / cost.floor_us:.0f} times what its cipher alone does, so something else differs "
                 "between its cells; measure longer, on a quiet machine"
             )
 
 
 def _count(unit: Unit, work: Mapping[Unit, float], page: int) -> float:
     if unit == "kilobyte":
-        return sum(work.get(each, 0.0) for each in TOGETHER["page"]) * page / 1e3 + work.get(LOG, 0.0)
-    return sum(work.get(each, 0.0) for each in TOGETHER.get(unit, (unit,)))
+        return sum(work.get(part, 0.0) for part in TOGETHER["page"]) * page / 1e3 + work.get(LOG, 0.0)
+    return sum(work.get(part, 0.0) for part in TOGETHER.get(unit, (unit,)))
 
 
 def _page(fit: Fit, result: Result) -> int:
@@ -141,6 +143,6 @@ def _page(fit: Fit, result: Result) -> int:
 
 def _log_per_page(fit: Fit) -> float:
     """Kilobytes of log for each page that the fitted cells write."""
-    units = {each.unit: sum(each.units) for each in fit.costs}
+    units = {cost.unit: sum(cost.units) for cost in fit.costs}
     written = units.get("page written", units.get("page", 0.0))
     return units[LOG] / written if written else 0.0

@@ -47,17 +47,17 @@ def judge(
     """
     if interval is None:
         return Judged("unresolved")
-    found = _judged(interval, of_totals, mode, margin)
+    judged = _judged(interval, of_totals, mode, margin)
     if failing is None and not one_fails:
-        return found
-    if found.verdict == "equivalent":
+        return judged
+    if judged.verdict == "equivalent":
         sure = not one_fails and failing is not None and failing.tost(math.log1p(margin)) < ALPHA
-    elif found.verdict == "differs" and failing is not None:
+    elif judged.verdict == "differs" and failing is not None:
         sure = failing.p_value() < ALPHA and (failing.centre > 0) == (interval.centre > 0)
     else:
         sure = True
     if sure:
-        return found
+        return judged
     return Judged("unresolved", math.expm1((failing or interval).smallest_effect()), failures_open=True)
 
 

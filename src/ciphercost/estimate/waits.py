@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ciphercost.estimate.histogram import Total, bounds
+from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, decode
 from ciphercost.model.result import Wait
@@ -42,9 +43,9 @@ class Waits:
         try:
             self._total.add(decode(record.agent.histogram))
         except ValueError as error:
-            raise UsageError(f"session {record.session}, block {record.block}: {error}") from None
+            raise UsageError(f"{checked.place(record)}: {error}") from None
 
-    def found(self) -> Wait | None:
+    def fixed_wait(self) -> Wait | None:
         """The fixed wait in which this arm spends most of its time; None: there is none."""
         return wait(self._total.histogram())
 

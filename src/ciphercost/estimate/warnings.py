@@ -86,6 +86,8 @@ def describe(
     }
     if early := main.total(arm, "early"):
         facts["early"] = int(early)
+    if retries := main.total(arm, "retries"):
+        facts["retries"] = int(retries)
     if main.total(arm, "sampled"):
         facts |= {
             "server_cpu_us_per_op": main.per_work(arm, "server_cpu_ns") / 1e3,
@@ -138,9 +140,9 @@ def rows_differ(blocks: Arms) -> bool:
     some = (operations["plain"] > 0) & (operations["encrypted"] > 0)
     if not some.any():
         return False
-    each = {arm: rows[arm][some] / operations[arm][some] for arm in ARMS}
-    if some.sum() < 2 or float(np.ptp(each["encrypted"] - each["plain"])) < 1e-12:
-        return abs(float((each["encrypted"] - each["plain"]).mean())) > 1e-9
+    per_operation = {arm: rows[arm][some] / operations[arm][some] for arm in ARMS}
+    if some.sum() < 2 or float(np.ptp(per_operation["encrypted"] - per_operation["plain"])) < 1e-12:
+        return abs(float((per_operation["encrypted"] - per_operation["plain"]).mean())) > 1e-9
     ratio = {arm: rows[arm].sum() / operations[arm].sum() for arm in ARMS}
     # The delta method: what each block adds to the error of the ratio of sums.
     off = {arm: (rows[arm] - ratio[arm] * operations[arm]) / operations[arm].mean() for arm in ARMS}
@@ -174,14 +176,14 @@ def warnings(
     error_kinds: Counter[str],
 ) -> list[Warning_]:
     """What a reader must know before trusting the numbers. Each text suggests what to try next."""
-    found = [
+    warnings = [
         Warning_(mark, text.format(n=counts[mark], all=counts["slices"]))
         for mark, text in MARKS.items()
         if counts[mark]
     ]
 
     def warn(code: str, text: str) -> None:
-        found.append(Warning_(code, text))
+        warnings.append(Warning_(code, text))
 
     main = capacity if len(capacity.sessions) else latency
     blocks, sessions = len(main.sessions), len(set(main.sessions.tolist()))
@@ -204,14 +206,14 @@ def warnings(
             "few-blocks",
             f"{blocks} blocks: an interval from fewer than {LEAST_BLOCKS_QUICK} is rough; try a longer --time",
         )
-    if carried.found:
+    if carried.significant:
         warn(
             "carry-over",
             f"carry-over between arms: an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
             f"(p = {carried.p_value:.2g}); lead-ins balance most of it and longer slices dilute it; try a longer --time",
         )
-    found += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)
-    return found
+    warnings += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)
+    return warnings
 
 
 def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: totals.Stalled) -> list[Warning_]:
@@ -219,45 +221,45 @@ def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stall
 
     `differ`: p-values of that difference, by metric.
     """
-    found = []
+    warnings = []
     for name in ("throughput", *(key for key in overhead if key.startswith("latency_"))):
-        each = overhead.get(name)
-        if each is None or each.ratio_of_totals is None:
+        estimate = overhead.get(name)
+        if estimate is None or estimate.ratio_of_totals is None:
             continue
-        apart = abs(math.log(each.ratio_of_totals / each.ratio)) > DISAGREE
+        apart = abs(math.log(estimate.ratio_of_totals / estimate.ratio)) > DISAGREE
         uneven = name == "throughput" and stalled.uneven
         counted = (
             f"slices that stalled (under half the usual rate): {stalled.encrypted} encrypted, {stalled.plain} plain"
         )
         if apart and (differ.get(name, 1.0) < totals.ALPHA or (uneven and stalled.p_value < totals.ALPHA)):
             text = (
-                f"{name}: the typical block's ratio is {each.ratio:.4g}, that of all slices together {_of_totals(each)}: "
+                f"{name}: the typical block's ratio is {estimate.ratio:.4g}, that of all slices together {_of_totals(estimate)}: "
                 f"more slices of one arm are far from typical than chance explains{f'; {counted}' if uneven else ''}; "
                 "encryption may be the cause; see slices.jsonl, or try a longer --time"
             )
-            found.append(Warning_("totals-disagree", text))
+            warnings.append(Warning_("totals-disagree", text))
         elif apart and uneven:
             text = (
-                f"{counted}: the typical block's ratio is {each.ratio:.4g}, that of all slices together {_of_totals(each)}; "
+                f"{counted}: the typical block's ratio is {estimate.ratio:.4g}, that of all slices together {_of_totals(estimate)}; "
                 f"such a split may be chance (p = {stalled.p_value:.2g}); "
                 "see slices.jsonl, or try a longer --time"
             )
-            found.append(Warning_("stalls", text))
-    return found
+            warnings.append(Warning_("stalls", text))
+    return warnings
 
 
-def _of_totals(each: Estimate) -> str:
+def _of_totals(estimate: Estimate) -> str:
     """`0.982 (95 % interval 0.96 to 1.004)`."""
-    if each.totals_low is None or each.totals_high is None:
-        return f"{each.ratio_of_totals:.4g}"
-    return f"{each.ratio_of_totals:.4g} (95 % interval {each.totals_low:.4g} to {each.totals_high:.4g})"
+    if estimate.totals_low is None or estimate.totals_high is None:
+        return f"{estimate.ratio_of_totals:.4g}"
+    return f"{estimate.ratio_of_totals:.4g} (95 % interval {estimate.totals_low:.4g} to {estimate.totals_high:.4g})"
 
 
 def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     """Warnings about the latency phase, if there was one."""
     if not len(latency.sessions):
         return []
-    found = []
+    warnings = []
     missing = [name for name, share in QUANTILES[:3] if not latency.unit_of(share, mode)]
     if missing:
         share = dict(QUANTILES)[missing[0]]
@@ -266,12 +268,12 @@ def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
             + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} per session and arm" if latency.by_session(mode) else "")
             + "; try a longer --time or a higher --rate"
         )
-        found.append(Warning_("no-latency-quantile", text))
+        warnings.append(Warning_("no-latency-quantile", text))
     late = sum(latency.total(arm, "late") for arm in ARMS) / sum(latency.total(arm, "operations") for arm in ARMS)
     if late > LATE:
         text = (
             f"{100 * late:.1f} % of the open loop's requests began more than 1 ms late (their latency includes it): "
             "the rate is near this machine's limit; try a lower --rate"
         )
-        found.append(Warning_("late", text))
-    return found
+        warnings.append(Warning_("late", text))
+    return warnings

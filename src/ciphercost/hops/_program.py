@@ -46,10 +46,10 @@ class Program(Hop):
 
     def find(self, *, fetch: bool = True) -> Installation:
         search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
-        if (found := shutil.which(self.program, path=search)) and (version := self.version_of(Path(found))):
-            return Installation(self.name, version, "path", str(Path(found).resolve()))
-        for each in package_cache.installed(f"{KEPT}/{self.program}"):
-            return self._at(each)
+        if (path := shutil.which(self.program, path=search)) and (version := self.version_of(Path(path))):
+            return Installation(self.name, version, "path", str(Path(path).resolve()))
+        for installation in package_cache.installed(f"{KEPT}/{self.program}"):
+            return self._at(installation)
         if not fetch:
             raise MissingServer(f"{self.program} was not found here")
         return self._at(package_cache.keep(f"{KEPT}/{self.program}", f"{self.program}-{SUITE}", self.fetch))

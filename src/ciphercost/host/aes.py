@@ -107,11 +107,13 @@ def parse(text: str) -> Iterable[dict[str, str]]:
 def _best(known: list[dict[str, str]], name: str) -> dict[str, str] | None:
     """The implementation that the kernel provides for this name. It never provides internal or failed ones."""
     fit = [
-        each
-        for each in known
-        if each["name"] == name and each.get("internal", "no") == "no" and each.get("selftest", "passed") == "passed"
+        implementation
+        for implementation in known
+        if implementation["name"] == name
+        and implementation.get("internal", "no") == "no"
+        and implementation.get("selftest", "passed") == "passed"
     ]
-    return max(fit, key=lambda each: int(each["priority"]), default=None)
+    return max(fit, key=lambda implementation: int(implementation["priority"]), default=None)
 
 
 def accelerated(driver: str) -> bool | None:
@@ -221,8 +223,8 @@ def by_library(library: str, env: Mapping[str, str] | None = None) -> dict[str, 
     if not is_openssl(library):
         return {"implementation": library} if library else {}
     able = openssl_capabilities({**os.environ, **(env or {})})
-    found = {"implementation": f"{library}, {able.words()}"}
-    return found | ({"warning": able.warning()} if able.warning() else {})
+    facts = {"implementation": f"{library}, {able.words()}"}
+    return facts | ({"warning": able.warning()} if able.warning() else {})
 
 
 def cpu_flags() -> set[str]:

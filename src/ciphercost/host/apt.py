@@ -58,7 +58,7 @@ class Apt:
         self._run = run
         self._sources = sources
         self._env = child_environment({"APT_CONFIG": str(home / "apt.conf"), "LC_ALL": "C"}, registries=True)
-        self._said = ""
+        self._update_output = ""
 
     def __enter__(self) -> Apt:
         for name in ("state/lists/partial", "cache/archives/partial", "log", "none"):
@@ -73,7 +73,9 @@ class Apt:
         configuration.touch(mode=0o600)  # it may contain a proxy's password
         configuration.write_text(text)
         # Continue without a list that can't be fetched: another list may have the package.
-        self._said = self._run(["apt-get", "-q", "update"], "apt-get could not update its package lists", self._env)
+        self._update_output = self._run(
+            ["apt-get", "-q", "update"], "apt-get could not update its package lists", self._env
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,16 +87,18 @@ class Apt:
         """
         command = ["apt-cache", "show", "--no-all-versions", package]
         done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False)
-        found = re.search(r"^Version: (?:\d+:)?(\S+)", done.stdout, re.MULTILINE)
-        return found[1] if found else ""
+        match = re.search(r"^Version: (?:\d+:)?(\S+)", done.stdout, re.MULTILINE)
+        return match[1] if match else ""
 
     def need(self, package: str) -> str:
         """Like `version`, for a package that must exist. Raises MissingServer, with the errors of the package lists."""
-        if not (found := self.version(package)):
-            trouble = [line for line in self._said.splitlines() if line.startswith(("W: Failed", "E:", "W: GPG"))]
+        if not (version := self.version(package)):
+            trouble = [
+                line for line in self._update_output.splitlines() if line.startswith(("W: Failed", "E:", "W: GPG"))
+            ]
             reason = f": {trouble[0][3:]}" if trouble else ""
             raise MissingServer(f"this system's release has no package {package}{reason}")
-        return found
+        return version
 
     def unpack(self, packages: Iterable[str], root: Path) -> None:
         """Unpack these packages and their dependencies into the directory `root`, without configuring them. Raises
@@ -109,8 +113,8 @@ class Apt:
         files = sorted(self.home.glob("cache/archives/*.deb"))
         if not files:
             raise MissingServer(f"{failure}: it fetched nothing")
-        each = 'for file; do dpkg-deb -x "$file" "$0" || exit; done'
-        self._run(["sh", "-c", each, str(root), *map(str, files)], "dpkg-deb could not unpack a package", self._env)
+        script = 'for file; do dpkg-deb -x "$file" "$0" || exit; done'
+        self._run(["sh", "-c", script, str(root), *map(str, files)], "dpkg-deb could not unpack a package", self._env)
 
 
 def _host_settings() -> str:

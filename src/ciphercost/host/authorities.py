@@ -34,17 +34,17 @@ def pem(path: Path, option: str = "--ca") -> bytes:
     where = f"{option} {path}"
     if not path.exists():
         raise UsageError(f"{where}: no such file")
-    found = _directory(path, where) if path.is_dir() else _file(path, where)
-    _check_dates(found, where)
-    return found
+    content = _directory(path, where) if path.is_dir() else _file(path, where)
+    _check_dates(content, where)
+    return content
 
 
 def lists(path: Path, option: str) -> bytes:
     """The revocation lists of a file, as PEM. Raises UsageError naming `option`."""
     where = f"{option} {path}"
     content = _authorities_in(path, where)
-    if found := LIST.findall(content):
-        return b"\n".join(found) + b"\n"
+    if revocation_lists := LIST.findall(content):
+        return b"\n".join(revocation_lists) + b"\n"
     try:
         return x509.load_der_x509_crl(content).public_bytes(Encoding.PEM)
     except ValueError:
@@ -60,12 +60,12 @@ def file_for(ca: Path, crls: Iterable[str], directory: Path, option: str = "--ca
     content = pem(ca, option)
     if not crls and ca.is_file() and CERTIFICATE.search(bounds.readable(ca, bounds.CERTIFICATES)):
         return ca.absolute()
-    content += b"".join(lists(Path(each), "the revocation list") for each in crls)
+    content += b"".join(lists(Path(crl), "the revocation list") for crl in crls)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = directory / f"authorities-{hashlib.sha256(content).hexdigest()[:16]}.pem"
-    if not made.exists():
-        made.write_bytes(content)
-    return made
+    file = directory / f"authorities-{hashlib.sha256(content).hexdigest()[:16]}.pem"
+    if not file.exists():
+        file.write_bytes(content)
+    return file
 
 
 EMPTY = "the file is empty"
@@ -88,15 +88,15 @@ def _authorities_in(path: Path, where: str) -> bytes:
 
 def _file(path: Path, where: str) -> bytes:
     content = _authorities_in(path, where)
-    if found := CERTIFICATE.findall(content):
-        for number, each in enumerate(found, start=1):
+    if certificates := CERTIFICATE.findall(content):
+        for number, certificate in enumerate(certificates, start=1):
             try:
-                x509.load_pem_x509_certificate(re.sub(rb"(TRUSTED|X509) CERT", b"CERT", each))
+                x509.load_pem_x509_certificate(re.sub(rb"(TRUSTED|X509) CERT", b"CERT", certificate))
             except ValueError:
                 # A trusted certificate has more behind it, which OpenSSL alone reads.
-                if b"TRUSTED" not in each[:40]:
+                if b"TRUSTED" not in certificate[:40]:
                     raise UsageError(f"{where}: certificate {number} in it is damaged") from None
-        return b"\n".join([*found, *LIST.findall(content)]) + b"\n"
+        return b"\n".join([*certificates, *LIST.findall(content)]) + b"\n"
     try:
         return x509.load_der_x509_certificate(content).public_bytes(Encoding.PEM)
     except ValueError:
@@ -108,29 +108,29 @@ def _directory(path: Path, where: str) -> bytes:
         names = sorted(os.listdir(path))  # noqa: PTH208 - names are enough
     except OSError as error:
         raise UsageError(f"{where}: can't be read: {error.strerror or error}") from None
-    hashed = [(each, match[1]) for each in names if (match := HASHED.fullmatch(each))]
-    authorities = [_file(path / each, f"{where}/{each}") for each, kind in hashed if not kind]
+    hashed = [(name, match[1]) for name in names if (match := HASHED.fullmatch(name))]
+    authorities = [_file(path / name, f"{where}/{name}") for name, kind in hashed if not kind]
     if not authorities:
         raise UsageError(
             f"{where}: the directory has no hashed certificates (names such as 4f316efb.0); run "
             f"openssl rehash {shlex.quote(str(path))}, or name one file"
         )
-    return b"".join([*dict.fromkeys(authorities), *(lists(path / each, where) for each, kind in hashed if kind)])
+    return b"".join([*dict.fromkeys(authorities), *(lists(path / name, where) for name, kind in hashed if kind)])
 
 
 def _check_dates(content: bytes, where: str) -> None:
     """Raises UsageError if every authority has expired: then none can vouch for a server."""
     now = datetime.datetime.now(datetime.UTC)
     expired = []
-    for each in CERTIFICATE.findall(content):
-        if b"TRUSTED" in each[:40]:
+    for pem_block in CERTIFICATE.findall(content):
+        if b"TRUSTED" in pem_block[:40]:
             return
-        found = x509.load_pem_x509_certificate(each.replace(b"X509 CERT", b"CERT"))
-        if found.not_valid_after_utc >= now:
+        certificate = x509.load_pem_x509_certificate(pem_block.replace(b"X509 CERT", b"CERT"))
+        if certificate.not_valid_after_utc >= now:
             return
-        expired.append(found)
+        expired.append(certificate)
     if expired:
-        last = max(expired, key=lambda each: each.not_valid_after_utc)
+        last = max(expired, key=lambda certificate: certificate.not_valid_after_utc)
         raise UsageError(
             f"{where}: the authority ({last.subject.rfc4514_string()}) has expired, on "
             f"{last.not_valid_after_utc:%Y-%m-%d}; name the CA file that is valid now"
@@ -140,8 +140,8 @@ def _check_dates(content: bytes, where: str) -> None:
 def _named(path: Path, content: bytes) -> str:
     """What a file without a certificate is, and what to do. Pure."""
     file = shlex.quote(str(path))
-    labels = {each.decode() for each in LABEL.findall(content)}
-    if any("PRIVATE KEY" in each for each in labels) or _loads(load_der_private_key, content, None):
+    labels = {label.decode() for label in LABEL.findall(content)}
+    if any("PRIVATE KEY" in label for label in labels) or _loads(load_der_private_key, content, None):
         return (
             "this is a private key, not a certificate. Keep it secret, and name the certificate of the authority that signed the "
             "server's"
@@ -162,7 +162,7 @@ def _named(path: Path, content: bytes) -> str:
         )
     if content.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
         return f"this is a Java key store (JKS); convert it with: keytool -exportcert -rfc -keystore {file} -alias ALIAS -file ca.pem"
-    if any("PUBLIC KEY" in each for each in labels) or _loads(load_der_public_key, content):
+    if any("PUBLIC KEY" in label for label in labels) or _loads(load_der_public_key, content):
         return "this is a public key, not a certificate; name the certificate of the authority that signed the server's"
     return "contains no certificate; name a PEM or DER file of the authority that signed the server's certificate"
 

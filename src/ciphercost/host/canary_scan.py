@@ -43,15 +43,15 @@ def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:
     wanted = word.encode()
     for name, path in files:
         try:
-            read, found = _count(path, wanted)
+            read, occurrences = _count(path, wanted)
         except OSError as error:
             if error.errno in GONE:
                 continue
             raise
         seen.files += 1
         seen.size += read
-        if found:
-            seen.hits[name] = seen.hits.get(name, 0) + found
+        if occurrences:
+            seen.hits[name] = seen.hits.get(name, 0) + occurrences
     return seen
 
 
@@ -106,7 +106,7 @@ def held_open(pids: Iterable[int], without: Iterable[Path] = ()) -> Iterator[tup
                 not stat.S_ISREG(status.st_mode)
                 or this in known
                 or flags & os.O_ACCMODE == os.O_RDONLY
-                or (not unlinked and any(target.startswith(each) for each in inside))
+                or (not unlinked and any(target.startswith(prefix) for prefix in inside))
             ):
                 continue
             known.add(this)
@@ -115,7 +115,7 @@ def held_open(pids: Iterable[int], without: Iterable[Path] = ()) -> Iterator[tup
 
 def _count(path: Path, word: bytes) -> tuple[int, int]:
     """(bytes read, occurrences of the word) of one file. Skips holes."""
-    read = found = 0
+    read = occurrences = 0
     with path.open("rb", buffering=0) as file:
         descriptor = file.fileno()
         for start, end in _data(descriptor):
@@ -124,12 +124,12 @@ def _count(path: Path, word: bytes) -> tuple[int, int]:
                 piece = os.pread(descriptor, min(CHUNK, end - at), at)
                 if not piece:
                     break
-                found += (tail + piece).count(word)
+                occurrences += (tail + piece).count(word)
                 # The next piece may complete the word; this is too short to contain it.
                 tail = (tail + piece)[-(len(word) - 1) :] if len(word) > 1 else b""
                 at += len(piece)
             read += at - start
-    return read, found
+    return read, occurrences
 
 
 def _data(descriptor: int) -> Iterator[tuple[int, int]]:

@@ -86,7 +86,7 @@ class ClientIdentity(msgspec.Struct, frozen=True):
     @property
     def pem(self) -> Secret:
         """All of it as one PEM text."""
-        shown = b"".join(each.public_bytes(Encoding.PEM) for each in (self.certificate, *self.chain))
+        shown = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in (self.certificate, *self.chain))
         return Secret(shown.decode() + self.key.reveal())
 
     def store(self, password: Secret) -> bytes:
@@ -121,11 +121,13 @@ def load(named: Named) -> ClientIdentity:
 
 def name_in(pem: bytes) -> ClientName:
     """Whose certificate the first one in a PEM text is. Pure."""
-    found = x509.load_pem_x509_certificate(pem)
+    certificate = x509.load_pem_x509_certificate(pem)
     parts = [
-        f"/{SHORT.get(each.oid, each.oid.dotted_string)}={each.value!s}" for rdn in found.subject.rdns for each in rdn
+        f"/{SHORT.get(attribute.oid, attribute.oid.dotted_string)}={attribute.value!s}"
+        for rdn in certificate.subject.rdns
+        for attribute in rdn
     ]
-    return ClientName("".join(parts), found.serial_number)
+    return ClientName("".join(parts), certificate.serial_number)
 
 
 def of(connection: Connection) -> ClientIdentity:
@@ -133,7 +135,7 @@ def of(connection: Connection) -> ClientIdentity:
     text = reveal(connection.tls_identity)
     if not text:
         files = (connection.tls_certificate or "", connection.tls_key or "")
-        text = "".join(Path(each).read_text() for each in files)
+        text = "".join(Path(file).read_text() for file in files)
     content = text.encode()
     certificate, chain = _certificates(content, "the client certificate")
     return ClientIdentity(certificate, chain, _plain(_pem_key(content[content.index(b"-----BEGIN PRIVATE KEY") :])))
@@ -146,8 +148,8 @@ def store_password() -> Secret:
 
 def passphrase_found() -> Secret | None:
     """The passphrase of the environment."""
-    found = os.environ.get(PASSPHRASE, "")
-    return Secret(found) if found else None
+    passphrase = os.environ.get(PASSPHRASE, "")
+    return Secret(passphrase) if passphrase else None
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,15 +162,15 @@ def _load(named: Named) -> ClientIdentity:
         )
     where = f"{named.by_cert} {named.cert}"
     content = _content(Path(named.cert), where)
-    if not CERTIFICATE.search(content) and (made := _of_pkcs12(content, named)):
-        _check(made, where)
-        return made
+    if not CERTIFICATE.search(content) and (identity := _of_pkcs12(content, named)):
+        _check(identity, where)
+        return identity
     certificate, chain = _certificates(content, where)
     key_file, by_key, sealed = named.key, f"{named.by_key} {named.key}", b""
     if key_file:
         sealed = _content(Path(key_file), by_key)
-    elif found := KEY.search(content):
-        key_file, by_key, sealed = named.cert, where, found[0]
+    elif match := KEY.search(content):
+        key_file, by_key, sealed = named.cert, where, match[0]
     else:
         raise UsageError(f"{where}: has no private key in it; name its key with {named.by_key} FILE")
     key = _key(sealed, by_key, key_file, named)
@@ -178,9 +180,9 @@ def _load(named: Named) -> ClientIdentity:
             f"{by_key}: does not belong to the certificate in {named.cert} ({certificate.subject.rfc4514_string()}); name "
             "the key for which that was made"
         )
-    made = ClientIdentity(certificate, chain, _plain(key))
-    _check(made, where)
-    return made
+    identity = ClientIdentity(certificate, chain, _plain(key))
+    _check(identity, where)
+    return identity
 
 
 def _content(path: Path, where: str) -> bytes:
@@ -192,9 +194,9 @@ def _content(path: Path, where: str) -> bytes:
 def _certificates(content: bytes, where: str) -> tuple[x509.Certificate, tuple[x509.Certificate, ...]]:
     """The client's certificate, and those above it."""
     try:
-        found = [x509.load_pem_x509_certificate(each) for each in CERTIFICATE.findall(content)]
-        if not found:
-            found = [x509.load_der_x509_certificate(content)]
+        certificates = [x509.load_pem_x509_certificate(pem_block) for pem_block in CERTIFICATE.findall(content)]
+        if not certificates:
+            certificates = [x509.load_der_x509_certificate(content)]
     except ValueError:
         if KEY.search(content):
             raise UsageError(
@@ -205,23 +207,23 @@ def _certificates(content: bytes, where: str) -> tuple[x509.Certificate, tuple[x
                 f"{where}: this is a certificate request (CSR), which an authority has yet to sign; name the certificate"
             ) from None
         raise UsageError(f"{where}: no certificate that can be read; name a PEM or PKCS#12 file") from None
-    return found[0], tuple(found[1:])
+    return certificates[0], tuple(certificates[1:])
 
 
 def _key(content: bytes, where: str, file: str, named: Named) -> Key:
     """The private key in a file. Raises UsageError."""
-    found = KEY.search(content)
-    text = found[0] if found else content
-    load: Callable[[bytes, bytes | None], object] = load_pem_private_key if found else load_der_private_key
-    if found and not SEALED.search(text):
+    match = KEY.search(content)
+    text = match[0] if match else content
+    load: Callable[[bytes, bytes | None], object] = load_pem_private_key if match else load_der_private_key
+    if match and not SEALED.search(text):
         _only_ours(Path(file), where)
     try:
         key = _opened(lambda given: load(text, given), where, named)
     except UnsupportedAlgorithm:
         raise UsageError(f"{where}: a kind of key that TLS does not use; name an RSA, ECDSA or Ed25519 key") from None
     except ValueError:
-        if not found and (made := _of_pkcs12(content, named, where)):
-            return _pem_key(made.key.reveal().encode())
+        if not match and (identity := _of_pkcs12(content, named, where)):
+            return _pem_key(identity.key.reveal().encode())
         if CERTIFICATE.search(content):
             raise UsageError(f"{where}: this is a certificate, without a private key; name the key here") from None
         raise UsageError(
@@ -238,19 +240,19 @@ def _opened(load: Callable[[bytes | None], object], where: str, named: Named) ->
         return load(None)
     except TypeError:
         pass  # it is encrypted
-    given, said = _passphrase(where, named)
+    given, origin = _passphrase(where, named)
     try:
         return load(given.reveal().encode())
     except ValueError:
-        raise UsageError(f"{where}: the passphrase ({said}) is wrong") from None
+        raise UsageError(f"{where}: the passphrase ({origin}) is wrong") from None
 
 
 def _passphrase(where: str, named: Named) -> tuple[Secret, str]:
     """(the passphrase, where it is from). Raises UsageError if there is none."""
     if named.passphrase:
         return named.passphrase, "of the client's own file"
-    if found := passphrase_found():
-        return found, f"in {PASSPHRASE}"
+    if passphrase := passphrase_found():
+        return passphrase, f"in {PASSPHRASE}"
     if where not in _typed:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -275,17 +277,17 @@ def _of_pkcs12(content: bytes, named: Named, where: str = "") -> ClientIdentity 
     if content[:1] != b"\x30" or b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07" not in content[:64]:
         return None
     try:
-        found = _opened(load, where, named)
+        bundle = _opened(load, where, named)
     except ValueError:
         return None
-    assert isinstance(found, pkcs12.PKCS12KeyAndCertificates)
-    if found.key is None or found.cert is None:
-        lacks = "private key" if found.key is None else "certificate"
+    assert isinstance(bundle, pkcs12.PKCS12KeyAndCertificates)
+    if bundle.key is None or bundle.cert is None:
+        lacks = "private key" if bundle.key is None else "certificate"
         raise UsageError(f"{where}: this PKCS#12 file has no {lacks}; export certificate and key together")
-    if not isinstance(found.key, get_args(Key)):
+    if not isinstance(bundle.key, get_args(Key)):
         raise UsageError(f"{where}: a kind of key that TLS does not use; name an RSA, ECDSA or Ed25519 key")
-    above = tuple(each.certificate for each in found.additional_certs)
-    return ClientIdentity(found.cert.certificate, above, _plain(found.key))
+    above = tuple(entry.certificate for entry in bundle.additional_certs)
+    return ClientIdentity(bundle.cert.certificate, above, _plain(bundle.key))
 
 
 def _pem_key(content: bytes) -> Key:
@@ -307,16 +309,17 @@ def _only_ours(path: Path, where: str) -> None:
         raise UsageError(f"{where}: others can read this private key, which is not encrypted: chmod 600 {path}")
 
 
-def _check(made: ClientIdentity, where: str) -> None:
+def _check(identity: ClientIdentity, where: str) -> None:
     """Raises UsageError if the certificate is not valid now."""
     now = datetime.datetime.now(datetime.UTC)
-    subject = made.certificate.subject.rfc4514_string()
-    if made.certificate.not_valid_after_utc < now:
+    subject = identity.certificate.subject.rfc4514_string()
+    if identity.certificate.not_valid_after_utc < now:
         raise UsageError(
-            f"{where}: the certificate ({subject}) has expired, on {made.certificate.not_valid_after_utc:%Y-%m-%d}; renew it"
+            f"{where}: the certificate ({subject}) has expired, on "
+            f"{identity.certificate.not_valid_after_utc:%Y-%m-%d}; renew it"
         )
-    if made.certificate.not_valid_before_utc > now:
+    if identity.certificate.not_valid_before_utc > now:
         raise UsageError(
-            f"{where}: the certificate ({subject}) is valid from {made.certificate.not_valid_before_utc:%Y-%m-%d} only; check "
-            "this machine's clock"
+            f"{where}: the certificate ({subject}) is valid from "
+            f"{identity.certificate.not_valid_before_utc:%Y-%m-%d} only; check this machine's clock"
         )

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import stat
 
-PR_SET_NO_NEW_PRIVS = 38
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """System calls; the same numbers on every architecture."""
 VERSION_ONLY = 1
@@ -56,14 +57,14 @@ def changes(version: int) -> int:
 
 def restricts(version: int) -> list[str]:
     """What `enforce` achieves with that version of Landlock, in words. Pure."""
-    found = ["no new privileges"]
+    restrictions = ["no new privileges"]
     if version:
-        found.append("databases write only to the run's directories")
+        restrictions.append("databases write only to the run's directories")
     if version >= 4:
-        found.append("servers open no TCP connections")
+        restrictions.append("servers open no TCP connections")
     if version >= 6:
-        found.append("no signals to others")
-    return found
+        restrictions.append("no signals to others")
+    return restrictions
 
 
 def rules(writable: list[str], *, connects: bool = False) -> int:
@@ -84,22 +85,29 @@ def rules(writable: list[str], *, connects: bool = False) -> int:
     wanted = Ruleset(files, connections, scope)
     # An older kernel knows only the first fields.
     size = 8 if version < 4 else 16 if version < 6 else 24
-    made = _must(_libc.syscall(CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    ruleset = _must(_libc.syscall(CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint32(0)))
     for path in (*SHARED, *writable) if files else ():
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         allowed = files if stat.S_ISDIR(os.fstat(place).st_mode) else files & ON_A_FILE
         rule = Beneath(allowed, place)
-        _must(_libc.syscall(ADD_RULE, made, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
+        _must(_libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint32(0)))
         os.close(place)
-    return made
+    return ruleset
 
 
-def enforce(made: int) -> None:
+def enforce(ruleset: int) -> None:
     """Restrict this process, and all that it starts, by these rules, and to the privileges that it has. Raises OSError."""
-    _must(_libc.prctl(PR_SET_NO_NEW_PRIVS, *(ctypes.c_ulong(each) for each in (1, 0, 0, 0))))
-    if made >= 0:
-        _must(_libc.syscall(RESTRICT_SELF, made, ctypes.c_uint32(0)))
-        os.close(made)
+    _must(_libc.prctl(PR_SET_NO_NEW_PRIVS, *(ctypes.c_ulong(argument) for argument in (1, 0, 0, 0))))
+    if ruleset >= 0:
+        _must(_libc.syscall(RESTRICT_SELF, ruleset, ctypes.c_uint32(0)))
+        os.close(ruleset)
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends; end at once if that has ended. A change of user undoes it. Raises OSError."""
+    _must(_libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), *(ctypes.c_ulong(0),) * 3))
+    if os.getppid() != parent:
+        os._exit(127)
 
 
 def agents() -> int:

@@ -89,21 +89,21 @@ def _cores(group: Path, files: _Files) -> float | None:
     try:
         words = (group / files.quota).read_text().split()
         period = (group / files.period).read_text().strip() if files.period else words[1]
-        quota, each = int(words[0]), int(period)
+        quota, period_us = int(words[0]), int(period)
     except (OSError, ValueError, IndexError):  # `max` is no number, and the root group has no file
         return None
-    return quota / each if quota > 0 and each > 0 else None
+    return quota / period_us if quota > 0 and period_us > 0 else None
 
 
 def _groups(pid: int, proc: Path) -> Iterator[tuple[Path, _Files]]:
     """The control groups that may limit a process's CPU time, with the names of their files: its own first, then those above."""
-    own = {each.mount: each.path for each in hierarchies("cpu", 0, proc)}
-    for each in hierarchies("cpu", pid, proc):
-        if not each.path or ".." in PurePosixPath(each.path).parts:
+    own_paths = {hierarchy.mount: hierarchy.path for hierarchy in hierarchies("cpu", 0, proc)}
+    for hierarchy in hierarchies("cpu", pid, proc):
+        if not hierarchy.path or ".." in PurePosixPath(hierarchy.path).parts:
             continue  # it is in no group, or in one that this machine's view does not contain
-        if not each.inner.is_dir() and each.path != own.get(each.mount):
+        if not hierarchy.inner.is_dir() and hierarchy.path != own_paths.get(hierarchy.mount):
             continue
-        for group in (each.nearest, *each.nearest.parents):
-            yield group, _V1 if each.version == 1 else _V2
-            if group == each.mount:
+        for group in (hierarchy.nearest, *hierarchy.nearest.parents):
+            yield group, _V1 if hierarchy.version == 1 else _V2
+            if group == hierarchy.mount:
                 break

@@ -54,8 +54,8 @@ class DatagramRelay:
         """Close every socket."""
         self._waker.close()
         self._thread.join(timeout=5)
-        for each in (self._listener, self._woken, *self._servers.values()):
-            each.close()
+        for open_socket in (self._listener, self._woken, *self._servers.values()):
+            open_socket.close()
         self._selector.close()
 
     @property
@@ -113,13 +113,13 @@ class QuicSeen(NamedTuple):
 def quic_seen(datagrams: Sequence[bytes]) -> QuicSeen:
     """Count what QUIC's invariants and version 1 show of each datagram's first packet (RFC 8999; RFC 9000, 17). Pure."""
     handshakes = protected = 0
-    for each in datagrams:
-        first = each[0] if each else 0
+    for datagram in datagrams:
+        first = datagram[0] if datagram else 0
         if not first & FIXED_BIT:
             continue
         if not first & LONG_HEADER:
             protected += 1
-        elif int.from_bytes(each[1:5], "big") == VERSION_1:
+        elif int.from_bytes(datagram[1:5], "big") == VERSION_1:
             handshakes += 1
     return QuicSeen(handshakes, protected, len(datagrams) - handshakes - protected)
 
@@ -127,9 +127,9 @@ def quic_seen(datagrams: Sequence[bytes]) -> QuicSeen:
 def quic_sign(to_server: Sequence[bytes], to_client: Sequence[bytes]) -> tuple[bool, str]:
     """Whether the datagrams of both directions are QUIC's and some of each are protected, and a description. Pure."""
     seen = quic_seen(to_server), quic_seen(to_client)
-    if strange := sum(each.others for each in seen):
+    if strange := sum(direction.others for direction in seen):
         return False, f"{strange} of {sum(map(sum, seen))} datagrams are not of QUIC version 1"
-    if not all(each.handshakes and each.protected for each in seen):
+    if not all(direction.handshakes and direction.protected for direction in seen):
         return False, "there are no QUIC packets of a handshake and after it in both directions"
-    handshakes, protected = (sum(each[at] for each in seen) for at in (0, 1))
+    handshakes, protected = (sum(direction[at] for direction in seen) for at in (0, 1))
     return True, f"QUIC version 1 by UDP, {handshakes} datagrams of the handshake and {protected} after it"

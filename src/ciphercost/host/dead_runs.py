@@ -24,11 +24,11 @@ class Dead(msgspec.Struct, frozen=True):
     """The scratch directory of a run that is over, and its journal."""
 
     path: Path
-    made: tuple[journal.Entry, ...] = ()
+    entries: tuple[journal.Entry, ...] = ()
 
     def of(self, kind: journal.Kind) -> list[str]:
         """What the run was about to make of this kind, in order."""
-        return [each.what for each in self.made if each.kind == kind]
+        return [entry.what for entry in self.entries if entry.kind == kind]
 
 
 def directories(ended: str) -> Iterator[tuple[str, Dead | None]]:
@@ -60,7 +60,7 @@ def _judged(name: str, within: int, ended: str) -> Iterator[tuple[str, Dead | No
 def dead_notes() -> list[journal.Note]:
     """Notes of schemas on the user's servers whose runs are over. Raises UsageError."""
     with opened_base() as base:
-        return [each for each in journal.notes(base) if not lives(each.owner)] if base is not None else []
+        return [note for note in journal.notes(base) if not lives(note.owner)] if base is not None else []
 
 
 @contextlib.contextmanager

@@ -119,5 +119,5 @@ def _by_apt(suite: str, packages: list[str], work: Work, *, strict: bool) -> Non
 
 
 def empty_directory(directory: Path) -> None:
-    for each in directory.iterdir():
-        shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+    for entry in directory.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

@@ -34,7 +34,7 @@ def read(path: Path) -> Elf:
         (table,) = struct.unpack_from("<Q", content, 32)
         size, count = struct.unpack_from("<HH", content, 54)
         notes = (_notes(content, table + number * size) for number in range(count))
-        build_id = next((each for each in notes if each), "")
+        build_id = next((note for note in notes if note), "")
     except (struct.error, OverflowError):
         raise ValueError("it is cut off or damaged") from None
     return Elf(MACHINES.get(machine, f"machine {machine}"), build_id)

@@ -125,8 +125,8 @@ class CpuIdlePolling:
         path = setting(cpu)
         if cpu not in self._before:
             was = _text(path)
-            made = Entry("idle setting", idle_setting.changed(cpu, was))
-            forget = self._supervisor.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path], made)
+            entry = Entry("idle setting", idle_setting.changed(cpu, was))
+            forget = self._supervisor.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path], entry)
             self._before[cpu] = (was, forget)
         _write(path, NEVER)
 

@@ -78,7 +78,8 @@ def add(journal: Path, entry: Entry) -> None:
 
 def read(text: str) -> Iterator[Entry]:
     """The entries of a journal. A line that a power cut has torn is left out: what it announces was never made. Pure."""
-    for line in text.splitlines():
+    # Names may contain characters that `splitlines` takes for ends of lines.
+    for line in text.split("\n"):
         with contextlib.suppress(msgspec.DecodeError):
             yield msgspec.json.decode(line, type=Entry)
 
@@ -176,7 +177,7 @@ def notes(within: int) -> Iterator[Note]:
     try:
         for name in sorted(os.listdir(directory)):  # noqa: PTH208 - of a descriptor
             with contextlib.suppress(OSError, owned.Distrusted, msgspec.DecodeError, IndexError):
-                note = msgspec.json.decode(owned.read(name, directory).splitlines()[0], type=Note)
+                note = msgspec.json.decode(owned.read(name, directory).split("\n")[0], type=Note)
                 if note.file == name and printable(note):
                     yield note
     finally:
@@ -185,4 +186,4 @@ def notes(within: int) -> Iterator[Note]:
 
 def printable(note: Note) -> bool:
     """Whether all texts of a note can be shown on a terminal. Pure."""
-    return all(str(each).isprintable() for each in msgspec.structs.astuple(note))
+    return all(str(value).isprintable() for value in msgspec.structs.astuple(note))

@@ -55,7 +55,7 @@ def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str,
     """Split the settings given to an engine into (server settings, environment variables, address to listen on). Pure."""
     given, environment = dict(settings or {}), {}
     address = given.pop(LISTEN, LOOPBACK)
-    for name in [each for each in given if each.startswith(VARIABLE)]:
+    for name in [setting for setting in given if setting.startswith(VARIABLE)]:
         environment[name.removeprefix(VARIABLE)] = given.pop(name)
     return given, environment, address
 
@@ -137,8 +137,8 @@ def _after(log: Path, begin: int, words: str) -> str:
         return ""
     with log.open("rb") as file:
         file.seek(begin)
-        output, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
-    return output + found + rest.partition("\n")[0] if found else ""
+        output, matched, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
+    return output + matched + rest.partition("\n")[0] if matched else ""
 
 
 def _wait(
@@ -158,8 +158,9 @@ def _wait(
     look, pause = time.monotonic() + LOOK_SECONDS, SHORTEST_PAUSE
     while process.poll() is None:
         if _listens(process, address, port) and answers(address, port):
-            for each in ports:
-                _listens(process, address, each)  # this also covers the first port, which may have been taken meanwhile
+            for port_number in ports:
+                # This also covers the first port, which may have been taken meanwhile.
+                _listens(process, address, port_number)
             return process.poll() is None
         if time.monotonic() >= deadline:
             raise RunError(f"{title} did not answer on {address}, port {port}, within {START_SECONDS:g} seconds")
@@ -176,7 +177,7 @@ def _wait(
 def _listens(process: Process, address: str, port: int) -> bool:
     """Whether the server listens on this port. Raises PortTaken if another program does."""
     user = server_user()
-    found = port_owner(port, process.pid, user[0] if user else os.geteuid(), address)
-    if found.others:
-        raise PortTaken(f"port {port} was taken meanwhile by {found.others}")
-    return found.ours
+    owner = port_owner(port, process.pid, user[0] if user else os.geteuid(), address)
+    if owner.others:
+        raise PortTaken(f"port {port} was taken meanwhile by {owner.others}")
+    return owner.ours

@@ -90,7 +90,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
     namespaces = left_behind()
     marks = dict(_marked())
     # Servers run as nobody when we are root, and any process may do so: only our own processes prove that a run lives.
-    living = {run for run, owner, supervisors, own in marks.values() if own and (supervisors or lives(owner))}
+    living = {run for run, owner, supervisors, ours in marks.values() if ours and (supervisors or lives(owner))}
     dead = {}
     for run, found_dead in dead_runs.directories(ended):
         if found_dead is None:
@@ -98,47 +98,49 @@ def leftovers(ended: str = "") -> list[Leftover]:
         elif run == ended or run not in living:
             dead[run] = found_dead
     living.discard(ended)
-    paths = {run: each.path for run, each in dead.items()}
-    found = [Leftover("directory", str(path), run) for run, path in paths.items()]
-    found.extend(Leftover("directory", place, run) for run, each in dead.items() for place in _outside(run, each))
-    found.extend(
+    paths = {run: dead_run.path for run, dead_run in dead.items()}
+    remains = [Leftover("directory", str(path), run) for run, path in paths.items()]
+    remains.extend(
+        Leftover("directory", place, run) for run, dead_run in dead.items() for place in _outside(run, dead_run)
+    )
+    remains.extend(
         Leftover("idle setting", f"cpu{cpu}={was}", run)
-        for run, each in dead.items()
-        for cpu, was in idle_setting.left_behind(each.of("idle setting"))
+        for run, dead_run in dead.items()
+        for cpu, was in idle_setting.left_behind(dead_run.of("idle setting"))
     )
     # PostgreSQL's children overwrite their environment, but their working directory is their data directory.
     runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), paths) for pid in _pids()}
-    found.extend(
+    remains.extend(
         Leftover("process", str(pid), run, start_time(pid))
         for pid, run in runs.items()
         if run and run not in living and pid != os.getpid() and _ends_with_us(pid)
     )
-    places = [each.point for each in mounts.mounts()]
-    found.extend(Leftover("mount", place, run) for place in places if (run := _inside(place, paths)))
+    places = [mount.point for mount in mounts.mounts()]
+    remains.extend(Leftover("mount", place, run) for place in places if (run := _inside(place, paths)))
     backings = {path.parts[3]: " ".join(_lines(path)) for path in Path("/sys/block").glob("loop*/loop/backing_file")}
-    found.extend(
+    remains.extend(
         Leftover("loop device", f"/dev/{name}", run)
         for name, file in backings.items()
         if (run := _inside(file.removesuffix(" (deleted)"), paths))
     )
-    found.extend(
+    remains.extend(
         Leftover("control group", str(group), group.name.removeprefix(CGROUP_PREFIX))
         for group in groups
         if _ours(group) and not any(group.name.startswith(f"{CGROUP_PREFIX}{run}-") for run in living)
     )
-    found.extend(
+    remains.extend(
         Leftover("network namespace", name, name.removeprefix(PREFIX).rpartition("-")[0])
         for name in namespaces
         if _ours(NAMESPACES / name) and not any(name.startswith(f"{PREFIX}{run}-") for run in living)
     )
-    found.extend(
+    remains.extend(
         Leftover("stopped supervisor", str(pid), run, start_time(pid))
         for pid, (run, owner) in _stopped(marks).items()
         if run == ended or not lives(owner)
     )
-    found.extend(Leftover("schema", f"{each.schema} on {each.url}", each.run) for each in dead_runs.dead_notes())
-    found.reverse()  # the newest mount first: it may be inside an older one
-    return sorted(found, key=lambda each: ORDER.index(each.kind))
+    remains.extend(Leftover("schema", f"{note.schema} on {note.url}", note.run) for note in dead_runs.dead_notes())
+    remains.reverse()  # the newest mount first: it may be inside an older one
+    return sorted(remains, key=lambda leftover: ORDER.index(leftover.kind))
 
 
 def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
@@ -149,7 +151,7 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
     """
     for pid in _pids():
         try:
-            pairs = [each.partition("=") for each in _nul(Path(f"/proc/{pid}/environ"))]
+            pairs = [variable.partition("=") for variable in _nul(Path(f"/proc/{pid}/environ"))]
             command = _nul(Path(f"/proc/{pid}/cmdline"))
         except OSError:
             continue
@@ -157,16 +159,16 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
         if RUN_MARK in environment and _ends_with_us(pid):
             # A supervisor whose controller is dead is undoing its list: let it finish.
             supervisors = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
-            own = _users(pid) == {os.geteuid()}
-            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), supervisors, own)
+            ours = _users(pid) == {os.geteuid()}
+            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), supervisors, ours)
 
 
 def _stopped(marks: Mapping[int, tuple[str, str, bool, bool]]) -> dict[int, tuple[str, str]]:
     """(run, its controller) of each of our own supervisors that is stopped, by its process id."""
     return {
         pid: (run, owner)
-        for pid, (run, owner, supervisors, own) in marks.items()
-        if own and supervisors and is_stopped(pid)
+        for pid, (run, owner, supervisors, ours) in marks.items()
+        if ours and supervisors and is_stopped(pid)
     }
 
 
@@ -178,15 +180,17 @@ def stalled() -> list[str]:
 
 def supervised(run: str) -> bool:
     """Whether a supervisor is still removing what this run had started."""
-    return any(supervisors for of, _, supervisors, own in dict(_marked()).values() if own and of == run)
+    return any(supervisors for of, _, supervisors, ours in dict(_marked()).values() if ours and of == run)
 
 
 def _outside(run: str, dead: dead_runs.Dead) -> Iterator[str]:
     """Directories that a run has made outside of its scratch, by its journal. Also those that can't be seen now."""
-    entries = [each for each in dead.made if each.kind == "directory" and not Path(each.what).is_relative_to(dead.path)]
-    for each in dict.fromkeys(entries):
-        if _is_ours(each.what, run) or (_is_named(each.what, run) and each.hidden()):
-            yield each.what
+    entries = [
+        entry for entry in dead.entries if entry.kind == "directory" and not Path(entry.what).is_relative_to(dead.path)
+    ]
+    for entry in dict.fromkeys(entries):
+        if _is_ours(entry.what, run) or (_is_named(entry.what, run) and entry.hidden()):
+            yield entry.what
 
 
 def _is_named(what: str, run: str) -> bool:
@@ -260,32 +264,32 @@ def _nul(path: Path) -> list[str]:
 # ── removing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def remove(found: Iterable[Leftover]) -> list[str]:
+def remove(remains: Iterable[Leftover]) -> list[str]:
     """Remove them, in order. Returns what could not be removed and why, one line each."""
     problems, failed = [], set()
-    for each in sorted(found, key=lambda one: ORDER.index(one.kind)):
+    for leftover in sorted(remains, key=lambda one: ORDER.index(one.kind)):
         try:
-            if each.run in failed and Path(each.what) == scratch_base() / each.run:
+            if leftover.run in failed and Path(leftover.what) == scratch_base() / leftover.run:
                 raise OSError("kept, because its journal names what could not be removed")
-            REMOVERS[each.kind](each)
+            REMOVERS[leftover.kind](leftover)
         except (OSError, subprocess.SubprocessError, UsageError) as error:
             detail = getattr(error, "stderr", "") or error
-            failed.add(each.run)
-            problems.append(f"{each}: {str(detail).strip()}")
+            failed.add(leftover.run)
+            problems.append(f"{leftover}: {str(detail).strip()}")
     return problems
 
 
 @contextlib.contextmanager
-def _process(each: Leftover) -> Iterator[int]:
+def _process(leftover: Leftover) -> Iterator[int]:
     """A pidfd of the process, which is readable once it has ended; -1 if it has."""
     try:
-        descriptor = os.pidfd_open(int(each.what))
+        descriptor = os.pidfd_open(int(leftover.what))
     except ProcessLookupError:
         yield -1
         return
     try:
         # With another start time, it has ended, and this is another process.
-        yield descriptor if start_time(int(each.what)) == each.start else -1
+        yield descriptor if start_time(int(leftover.what)) == leftover.start else -1
     finally:
         os.close(descriptor)
 
@@ -296,8 +300,8 @@ def _ends(descriptor: int, patience_ms: int) -> bool:
     return bool(poll.poll(patience_ms))
 
 
-def _end(each: Leftover) -> None:
-    with _process(each) as descriptor:
+def _end(leftover: Leftover) -> None:
+    with _process(leftover) as descriptor:
         if descriptor < 0:
             return
         # A database server shuts down cleanly on SIGINT, most others on SIGTERM; the first signal it understands
@@ -312,9 +316,9 @@ def _end(each: Leftover) -> None:
         raise OSError("it does not end, even after SIGKILL")
 
 
-def _go_on(each: Leftover) -> None:
+def _go_on(leftover: Leftover) -> None:
     """Continue a supervisor, which then undoes all that its run made and ends."""
-    with _process(each) as descriptor:
+    with _process(leftover) as descriptor:
         if descriptor < 0:
             return
         signal.pidfd_send_signal(descriptor, signal.SIGCONT)
@@ -322,8 +326,8 @@ def _go_on(each: Leftover) -> None:
             raise OSError("it was continued and is still removing what its run made; run this again in a minute")
 
 
-def _put_back(each: Leftover) -> None:
-    cpu, _, was = each.what.removeprefix("cpu").partition("=")
+def _put_back(leftover: Leftover) -> None:
+    cpu, _, was = leftover.what.removeprefix("cpu").partition("=")
     idle_setting.put_back(int(cpu), was)
 
 
@@ -333,39 +337,39 @@ def _system(*argv: str, check: bool = True) -> int:
     return done.returncode
 
 
-def _unmount(each: Leftover) -> None:
-    if _system("umount", each.what, check=False):
+def _unmount(leftover: Leftover) -> None:
+    if _system("umount", leftover.what, check=False):
         # Some process is inside it: detach it now, and it goes when that process does.
-        _system("umount", "--lazy", each.what)
+        _system("umount", "--lazy", leftover.what)
 
 
-def _detach(each: Leftover) -> None:
-    backing = " ".join(_lines(Path("/sys/block") / Path(each.what).name / "loop" / "backing_file"))
+def _detach(leftover: Leftover) -> None:
+    backing = " ".join(_lines(Path("/sys/block") / Path(leftover.what).name / "loop" / "backing_file"))
     if not backing.startswith(f"{scratch_base()}/"):
         return  # it went with its mount, and may now belong to somebody else
-    _system("losetup", "--detach", each.what)
+    _system("losetup", "--detach", leftover.what)
 
 
-def _remove_namespace(each: Leftover) -> None:
+def _remove_namespace(leftover: Leftover) -> None:
     # Remove its interface first, and with it the one at the other end: otherwise the kernel removes them only some time
     # later.
-    _system("ip", "-n", each.what, "link", "del", "dev", NEAR_END, check=False)
-    _system("ip", "netns", "del", each.what)
+    _system("ip", "-n", leftover.what, "link", "del", "dev", NEAR_END, check=False)
+    _system("ip", "netns", "del", leftover.what)
 
 
-def _remove_group(each: Leftover) -> None:
+def _remove_group(leftover: Leftover) -> None:
     with contextlib.suppress(FileNotFoundError):
-        Path(each.what).rmdir()
+        Path(leftover.what).rmdir()
 
 
-def _remove_directory(each: Leftover) -> None:
-    path = Path(each.what)
+def _remove_directory(leftover: Leftover) -> None:
+    path = Path(leftover.what)
     _refuse_mounted(path)
     if path.parent != scratch_base():
-        if not _is_ours(each.what, each.run):
+        if not _is_ours(leftover.what, leftover.run):
             raise OSError(
                 "it is now a different directory, or its file system is not mounted or is locked. It was left alone; mount and "
-                f"unlock it and run this again. If it is gone for good: rm -r {scratch_base() / each.run}"
+                f"unlock it and run this again. If it is gone for good: rm -r {scratch_base() / leftover.run}"
             )
         shutil.rmtree(path)
         return
@@ -376,8 +380,8 @@ def _remove_directory(each: Leftover) -> None:
                 shutil.rmtree(path.name, dir_fd=base)
 
 
-def _drop_schema(each: Leftover) -> None:
-    name, _, url = each.what.partition(" on ")
+def _drop_schema(leftover: Leftover) -> None:
+    name, _, url = leftover.what.partition(" on ")
     file = scratch_base() / journal.NOTES / f"{name}-*.json"
     commands = [note.command for note in dead_runs.dead_notes() if (note.schema, note.url) == (name, url)]
     command = commands[0] if commands else shlex.join(["ciphercost", "clean", "--url", url])
@@ -402,14 +406,16 @@ REMOVERS = {
 }
 
 
-def after(run: str, made: Sequence[Path] = ()) -> list[str]:
+def after(run: str, paths: Sequence[Path] = ()) -> list[str]:
     """Remove what a run left whose supervisor is gone; its controller, the caller, lives. Returns what remains, one
     line each.
 
-    `made`: what the supervisor was to remove besides, in the order in which it was made.
+    `paths`: what the supervisor was to remove besides, in the order in which it was made.
     """
-    problems = remove(each for each in leftovers(run) if each.run == run or each.run.startswith(f"{run}-"))
-    for path in reversed(made):
+    problems = remove(
+        leftover for leftover in leftovers(run) if leftover.run == run or leftover.run.startswith(f"{run}-")
+    )
+    for path in reversed(paths):
         try:
             if path.is_symlink() or path.is_file():
                 path.unlink()
@@ -419,19 +425,22 @@ def after(run: str, made: Sequence[Path] = ()) -> list[str]:
         except OSError as error:
             problems.append(f"{path}: {error}")
     named = " ".join(problems)
-    return [*problems, *(f"{path} is still there" for path in made if os.path.lexists(path) and str(path) not in named)]
+    return [
+        *problems,
+        *(f"{path} is still there" for path in paths if os.path.lexists(path) and str(path) not in named),
+    ]
 
 
 def sweep() -> tuple[str, bool]:
     """Find and remove leftovers. Returns the text of `ciphercost clean`, and whether nothing remains. Raises
     UsageError.
     """
-    found = leftovers()
-    problems = remove(found)
-    if any(each.kind == "stopped supervisor" for each in found):
-        rest = [each for each in leftovers() if each not in found]  # what it could not remove
-        found, problems = [*found, *rest], [*problems, *remove(rest)]
+    remains = leftovers()
+    problems = remove(remains)
+    if any(leftover.kind == "stopped supervisor" for leftover in remains):
+        rest = [leftover for leftover in leftovers() if leftover not in remains]  # what it could not remove
+        remains, problems = [*remains, *rest], [*problems, *remove(rest)]
     failed = {problem.split(": ")[0] for problem in problems}
-    lines = [f"removed {each}" for each in found if str(each) not in failed]
+    lines = [f"removed {leftover}" for leftover in remains if str(leftover) not in failed]
     left = [*(f"could not remove {problem}" for problem in problems), *dead_runs.distrusted()]
     return "\n".join([*(lines + left or ["Nothing is left over."]), *stalled()]), not left

@@ -62,7 +62,7 @@ def _reported(family: int, port: int) -> Iterator[ListeningSocket]:
         if number == wanted:
             words = struct.unpack_from("=I" if family == socket.AF_INET else "=4I", address)
             (inode,) = INODE.unpack_from(message, SOCKET.size)
-            yield ListeningSocket("".join(f"{each:08X}" for each in words), uid, str(inode))
+            yield ListeningSocket("".join(f"{word:08X}" for word in words), uid, str(inode))
 
 
 def _messages(family: int) -> Iterator[bytes]:
@@ -84,12 +84,12 @@ def _messages(family: int) -> Iterator[bytes]:
 
 def tabled(port: int) -> list[ListeningSocket]:
     """The same, from /proc/net."""
-    found = []
+    sockets = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(table).read_text().splitlines()[1:]:
                 fields = line.split()
                 address, _, number = fields[1].rpartition(":")
                 if fields[3] == "0A" and int(number, 16) == port:
-                    found.append(ListeningSocket(address, int(fields[7]), fields[9]))
-    return found
+                    sockets.append(ListeningSocket(address, int(fields[7]), fields[9]))
+    return sockets

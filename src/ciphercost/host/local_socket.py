@@ -31,24 +31,24 @@ def peer_of(connection: socket.socket) -> Peer:
 
 def connected(path: str, seconds: float) -> socket.socket:
     """A connection to the server at this path. Raises OSError."""
-    made = socket.socket(socket.AF_UNIX)
-    made.settimeout(seconds)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(seconds)
     try:
-        made.connect(local_address(path))
+        connection.connect(local_address(path))
     except OSError:
-        made.close()
+        connection.close()
         raise
-    return made
+    return connection
 
 
 def listening(file: Path) -> socket.socket:
     """A socket of this name that listens, for processes of this user. Raises RunError if the path is too long for one."""
-    made = socket.socket(socket.AF_UNIX)
+    listener = socket.socket(socket.AF_UNIX)
     try:
-        made.bind(str(file))
+        listener.bind(str(file))
     except OSError as error:
-        made.close()
+        listener.close()
         raise RunError(f"no Unix socket can be made at {file}: {error.strerror or error}") from None
     file.chmod(0o600)
-    made.listen()
-    return made
+    listener.listen()
+    return listener

@@ -56,12 +56,12 @@ def fetch_jar(artifact: Artifact, work: Work) -> Path:
     jars = list(download.glob("*.jar"))
     if len(jars) != 1:
         raise MissingServer(f"mvn fetched no jar for {artifact.coordinate}:\n{output}")
-    found = hashlib.sha256(jars[0].read_bytes()).hexdigest()
-    if found != artifact.sha256:
+    checksum = hashlib.sha256(jars[0].read_bytes()).hexdigest()
+    if checksum != artifact.sha256:
         raise RunError(
-            f"{artifact.coordinate} has the wrong SHA-256: {found}, expected {artifact.sha256}. It was not unpacked. "
-            "Remove it from Maven's local repository and try again; if it is still different, the repository can't "
-            "be trusted."
+            f"{artifact.coordinate} has the wrong SHA-256: {checksum}, expected {artifact.sha256}. It was not "
+            "unpacked. Remove it from Maven's local repository and try again; if it is still different, the repository "
+            "can't be trusted."
         )
     return jars[0]
 
@@ -72,7 +72,7 @@ def maven_jars(kind: str, name: str, artifacts: Sequence[Artifact], *, fetch: bo
 
     Raises MissingServer, also if `fetch` is false and they are missing; RunError if a checksum differs.
     """
-    pins = hashlib.sha256("".join(each.sha256 for each in artifacts).encode()).hexdigest()[:12]
+    pins = hashlib.sha256("".join(artifact.sha256 for artifact in artifacts).encode()).hexdigest()[:12]
     kept = f"{name}-{pins}"
     if not fetch and not (cache() / kind / kept / RECEIPT).exists():
         raise MissingServer(f"{name} was not fetched yet")

@@ -37,9 +37,9 @@ def limited(supervisor: Supervisor, limit: int) -> Iterator[tuple[Path, ...]]:
         yield ()
         return
     check(f"a memory limit of {limit / 1e9:.3g} GB")
-    found = memory_parent()
-    assert found is not None
-    parent, file = found
+    parent_and_file = memory_parent()
+    assert parent_and_file is not None
+    parent, file = parent_and_file
     group = parent / f"{CGROUP_PREFIX}{supervisor.run_id}-memory-{secrets.token_hex(4)}"
     with supervisor.within(group, {file: str(limit)}):
         yield (group,)

@@ -27,28 +27,29 @@ class Mount(msgspec.Struct, frozen=True):
 def mounts(text: str | None = None) -> list[Mount]:
     """What is mounted in our namespace, in the order of mounting. Pure with `text`."""
     text = Path("/proc/self/mountinfo").read_text() if text is None else text
-    found = []
-    for line in text.splitlines():
+    entries = []
+    # The kernel escapes only ASCII's spaces and ends of lines in names.
+    for line in filter(None, text.split("\n")):
         before, _, after = line.partition(" - ")
-        _, _, device, root, point, *_ = before.split()
-        kind, source, options, *_ = [*after.split(), "", ""]
-        found.append(Mount(device, plain(root), plain(point), kind, plain(source), options))
-    return found
+        _, _, device, root, point, *_ = before.split(" ")
+        kind, source, options, *_ = [*after.split(" "), "", ""]
+        entries.append(Mount(device, plain(root), plain(point), kind, plain(source), options))
+    return entries
 
 
 def mount_of(path: Path) -> Mount:
     """The mount that contains `path`. Raises RunError, which can't happen below `/`."""
     place = path.resolve()
-    over = [each for each in mounts() if place.is_relative_to(each.point)]
+    over = [mount for mount in mounts() if place.is_relative_to(mount.point)]
     if not over:
         raise RunError(f"{path} is on no file system that is mounted here")
-    longest = max(len(each.point) for each in over)
-    return [each for each in over if len(each.point) == longest][-1]  # the last one hides the others
+    longest = max(len(mount.point) for mount in over)
+    return [mount for mount in over if len(mount.point) == longest][-1]  # the last one hides the others
 
 
 def plain(text: str) -> str:
     r"""A path as it is, from the form in /proc/mounts (where a space is \040). Pure."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 def escaped(path: Path) -> str:
@@ -57,4 +58,4 @@ def escaped(path: Path) -> str:
 
 
 def is_mounted(path: Path) -> bool:
-    return any(each.point == str(path) for each in mounts())
+    return any(mount.point == str(path) for mount in mounts())

@@ -7,7 +7,8 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 
 import msgspec
@@ -58,14 +59,18 @@ def installed(engine: str) -> list[Installation]:
 
     Raises UsageError if somebody else could have put them there.
     """
-    found = []
+    installations = []
     # A cache without this engine needs no trust: nothing from it is run.
     for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
         check_trust(receipt.parent)
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
             kept = msgspec.json.decode(receipt.read_bytes(), type=Receipt)
-            found.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
-    return sorted(found, key=lambda each: (each.source != "maven", version_key(each.version)), reverse=True)
+            installations.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
+    return sorted(
+        installations,
+        key=lambda installation: (installation.source != "maven", version_key(installation.version)),
+        reverse=True,
+    )
 
 
 def check_trust(place: Path) -> None:
@@ -78,9 +83,9 @@ def check_trust(place: Path) -> None:
     try:
         owned.check_above(cache())
         owned.check_above(cache().resolve())
-        for each in (place, *place.parents):
-            if each.is_relative_to(cache()):
-                for path in (each, each / RECEIPT):
+        for directory in (place, *place.parents):
+            if directory.is_relative_to(cache()):
+                for path in (directory, directory / RECEIPT):
                     if path.exists() and (reason := owned.fault(path.stat(), owners, group=owned.private_group())):
                         raise owned.Distrusted(f"{path}: {reason}")
     except owned.Distrusted as error:
@@ -94,7 +99,7 @@ def check_trust(place: Path) -> None:
 
 def reachable(directory: Path) -> bool:
     """Whether the user that servers run as can get there."""
-    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
+    return server_user() is None or all(place.stat().st_mode & 0o001 for place in (directory, *directory.parents))
 
 
 class Work:
@@ -123,10 +128,23 @@ class Work:
         return output
 
 
+_offline = ContextVar("offline", default=False)
+
+
+@contextlib.contextmanager
+def offline() -> Iterator[None]:
+    """Meanwhile `keep` fills nothing: what is missing raises MissingServer."""
+    token = _offline.set(True)
+    try:
+        yield
+    finally:
+        _offline.reset(token)
+
+
 def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installation:
     """Fill `<cache>/<engine>/<name>` once: `make` fills a directory beside it, which is then renamed atomically.
 
-    Idempotent, and safe if two runs ask at once: the second one waits and finds it complete.
+    Raises MissingServer, also if it is missing within `offline`. Idempotent, and safe if two runs ask at once: the second one waits and finds it complete.
     """
     home = cache() / engine
     run = f"fetch-{os.getpid()}"
@@ -142,6 +160,8 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (final / RECEIPT).exists():
+            if _offline.get():
+                raise MissingServer(f"{name} was not fetched yet")
             with Supervisor(run) as supervisor:
                 supervisor.remove(path)
                 path.mkdir(mode=0o755)

@@ -79,18 +79,18 @@ def obstacle() -> str:
         program = find()
     except MissingServer as error:
         return str(error)
-    said = printed([program, "record", "-q", "-e", event(), "-o", "/dev/null", "--", "true"], TRY_SECONDS)
-    return refusal(said, _paranoid())
+    output = printed([program, "record", "-q", "-e", event(), "-o", "/dev/null", "--", "true"], TRY_SECONDS)
+    return refusal(output, _paranoid())
 
 
-def refusal(said: str, paranoid: str) -> str:
+def refusal(output: str, paranoid: str) -> str:
     """The reason in what `perf record` printed; empty if it printed none. Pure."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not any(
         re.search(r"(?i)error|fail|not permitted|denied|no permission|not supported|not found", line) for line in lines
     ):
         return ""
-    if re.search(r"(?i)permi|denied|paranoid", said):
+    if re.search(r"(?i)permi|denied|paranoid", output):
         return (
             f"this process may not use perf (kernel.perf_event_paranoid is {paranoid or 'unknown'}, and a container may forbid it as well); "
             "run as root, set it to 1, or give the container CAP_PERFMON"
@@ -136,7 +136,7 @@ class Recording:
             "--output", place / "data",
             *(("--all-cpus",) if self._everything else ("--pid", ",".join(map(str, pids)))),
         ]  # fmt: skip
-        self._process: Process | None = supervisor.spawn(command, cpus=cpus, log=place / "said")
+        self._process: Process | None = supervisor.spawn(command, cpus=cpus, log=place / "messages")
         self._wait_until_ready()
 
     def on(self) -> None:
@@ -190,9 +190,9 @@ class Recording:
         while not self._answered(0.05):
             assert self._process is not None
             if self._process.poll() is not None or time.monotonic() > due:
-                said = (self._place / "said").read_text(errors="replace")
+                output = (self._place / "messages").read_text(errors="replace")
                 self._end()
-                raise RunError(refusal(said, _paranoid()) or "perf did not start")
+                raise RunError(refusal(output, _paranoid()) or "perf did not start")
 
     def _say(self, command: str) -> None:
         while self._answered(0.0):

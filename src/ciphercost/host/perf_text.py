@@ -87,8 +87,8 @@ def read(lines: Iterable[str]) -> Iterator[Sample | Lost | Forked]:
     head: tuple[str, int, int] | None = None
     frames: list[str] = []
     for line in lines:
-        if head is not None and (found := _FRAME.match(line)):
-            frame = name(found[3], found[2])
+        if head is not None and (match := _FRAME.match(line)):
+            frame = name(match[3], match[2])
             if not (frames and frames[-1] == frame and frame.endswith(SEPARATOR + NAMELESS)) and len(frames) < DEEPEST:
                 frames.append(frame)
             continue
@@ -100,19 +100,19 @@ def read(lines: Iterable[str]) -> Iterator[Sample | Lost | Forked]:
         elif forked := _FORK.search(line):
             if forked[1] != forked[2]:  # otherwise a thread
                 yield Forked(int(forked[2]), int(forked[1]))
-        elif (found := _HEAD.match(line)) and "PERF_RECORD" not in found[6]:
-            head = found[1], int(found[2]), int(found[4]) * 10**9 + int(found[5].ljust(9, "0"))
+        elif (match := _HEAD.match(line)) and "PERF_RECORD" not in match[6]:
+            head = match[1], int(match[2]), int(match[4]) * 10**9 + int(match[5].ljust(9, "0"))
     if head is not None:
         yield _sample(head, frames)
 
 
 def with_descendants(pids: Iterable[int], read_: Iterable[Sample | Lost | Forked]) -> set[int]:
     """These processes, and those that they and their children started."""
-    found = set(pids)
-    for each in read_:
-        if isinstance(each, Forked) and each.parent in found:
-            found.add(each.child)
-    return found
+    family = set(pids)
+    for record in read_:
+        if isinstance(record, Forked) and record.parent in family:
+            family.add(record.child)
+    return family
 
 
 def _sample(head: tuple[str, int, int], frames: list[str]) -> Sample:

@@ -98,9 +98,9 @@ class Pki:
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         if client:
-            own = kinds[certificate]()
-            path, key_file = (directory / each for each in CLIENT)
-            _write_pair(path, key_file, _client(own, ca, ca_key, begin, end), own)
+            client_key = kinds[certificate]()
+            path, key_file = (directory / name for name in CLIENT)
+            _write_pair(path, key_file, _client(client_key, ca, ca_key, begin, end), client_key)
         _write_pair(self.certificate, self.key, server, key)  # written last: `reuse` checks for it
         if user := owner or server_user():
             for path in (directory, *directory.iterdir()):
@@ -132,7 +132,7 @@ def _server(
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name or "localhost")])
     alternatives: list[x509.GeneralName] = [x509.DNSName(name or "localhost")]
     if not name:
-        alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in dict.fromkeys((LOOPBACK, address))]
+        alternatives += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in dict.fromkeys((LOOPBACK, address))]
     rsa_key = isinstance(key, rsa.RSAPrivateKey)
     return (
         _builder(subject, ca.subject if ca else subject, key, begin, end)
@@ -199,11 +199,11 @@ def _usage(
     )
 
 
-def _write_pair(certificate: Path, key_file: Path, made: x509.Certificate, key: Key) -> None:
+def _write_pair(certificate: Path, key_file: Path, issued: x509.Certificate, key: Key) -> None:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    _write(certificate, made.public_bytes(serialization.Encoding.PEM), 0o644)
+    _write(certificate, issued.public_bytes(serialization.Encoding.PEM), 0o644)
     _write(key_file, private, 0o600)
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import listeners
+from ciphercost.host import file_stamp, listeners
 from ciphercost.host.listeners import listening
 from ciphercost.host.procfs import tree
 from ciphercost.model.errors import RunError, UsageError
@@ -40,19 +41,27 @@ def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     """
     if not (address.startswith("127.") or address == "::1"):
         return 0
-    inodes = {each.inode for each in listening(port)}
+    inodes = {listening_socket.inode for listening_socket in listening(port)}
     for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if inodes else []:  # noqa: PTH208 - a hot place
         with contextlib.suppress(OSError):
-            if command(pid).startswith(programs) and inodes & _open_sockets(pid):
+            if command(pid).startswith(programs) and inodes & open_sockets(pid):
                 return _first(pid, inodes, programs)
     return 0
+
+
+def sole_listener(places: Iterable[tuple[str, int]]) -> int:
+    """The process that listens at all of these addresses and ports. 0: none that we may see, or several, which are several servers: their
+    CPU time can't be attributed.
+    """
+    pids = {listener(address, port, ("",)) for address, port in places}
+    return pids.pop() if len(pids) == 1 else 0
 
 
 def _first(pid: int, inodes: set[str], programs: tuple[str, ...]) -> int:
     """The process from which this one has its listening socket: workers inherit it, and their numbers may be lower."""
     with contextlib.suppress(OSError, ValueError):
         parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if parent > 1 and command(parent).startswith(programs) and inodes & _open_sockets(parent):
+        if parent > 1 and command(parent).startswith(programs) and inodes & open_sockets(parent):
             return _first(parent, inodes, programs)
     return pid
 
@@ -76,18 +85,24 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
     if not listeners.available():
         return PortOwner(ours=True)
     takes = _taking(address)
-    sockets = {each.inode: each.uid for each in listening(port) if each.address in takes}
+    sockets = {
+        listening_socket.inode: listening_socket.uid
+        for listening_socket in listening(port)
+        if listening_socket.address in takes
+    }
     if not sockets:
         return PortOwner(ours=False)
-    own, hidden = set(), False
+    own_inodes, hidden = set(), False
     for pid in tree(root):
         try:
-            own |= _open_sockets(pid)
+            own_inodes |= open_sockets(pid)
         except PermissionError:
             hidden = True
         except OSError:
             continue
-    foreign = {inode: user for inode, user in sockets.items() if inode not in own and not (hidden and user == uid)}
+    foreign = {
+        inode: user for inode, user in sockets.items() if inode not in own_inodes and not (hidden and user == uid)
+    }
     return PortOwner(len(foreign) < len(sockets), _who(foreign) if foreign else "")
 
 
@@ -105,15 +120,15 @@ def _taking(address: str) -> set[str]:
     return {_words(address), _words("0.0.0.0"), "0" * 32, mapped + _words(address)}  # noqa: S104 - looked for, not bound
 
 
-def _open_sockets(pid: int) -> set[str]:
+def open_sockets(pid: int) -> set[str]:
     """Inodes of a process's sockets. Raises OSError."""
-    found = set()
-    for each in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - a hot place
+    inodes = set()
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - a hot place
         with contextlib.suppress(FileNotFoundError):
-            target = os.readlink(f"/proc/{pid}/fd/{each}")  # noqa: PTH115
+            target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115
             if target.startswith("socket:["):
-                found.add(target[8:-1])
-    return found
+                inodes.add(target[8:-1])
+    return inodes
 
 
 def _who(sockets: Mapping[str, int]) -> str:
@@ -121,7 +136,7 @@ def _who(sockets: Mapping[str, int]) -> str:
     names = []
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if _open_sockets(int(directory.name)) & sockets.keys():
+            if open_sockets(int(directory.name)) & sockets.keys():
                 names.append(f"{command(int(directory.name))} (process {directory.name})")
     return ", ".join(names) or f"a process of uid {', '.join(map(str, sorted(set(sockets.values()))))}"
 
@@ -147,22 +162,29 @@ def address_of(host: str, port: int) -> str:
     Raises UsageError for a host that has none.
     """
     try:
-        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except OSError as error:
         raise UsageError(f"--url: can't find the host '{host}': {error.strerror or error}") from None
-    for address in found[:MOST_ADDRESSES] if len(found) > 1 else []:
+    for address in addresses[:MOST_ADDRESSES] if len(addresses) > 1 else []:
         with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
             return address
-    return found[0]
+    return addresses[0]
+
+
+@functools.lru_cache(maxsize=1024)  # a packet capture asks twice for each packet
+def written(packed: bytes) -> str:
+    """The text of an address that the kernel or a packet holds; IPv4 in IPv6 as IPv4. Pure."""
+    parsed = ipaddress.ip_address(packed)
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def is_loopback(address: str) -> bool:
     """Whether this is a loopback address, which nobody else can answer at; never true of a name. Pure."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
 
 
 def crypto_library(pid: int) -> str:
@@ -178,14 +200,13 @@ def crypto_library(pid: int) -> str:
 
 def mapped(pid: int) -> list[str]:
     """The files that a process has mapped, each once, in the order of their addresses. Raises OSError if it has ended."""
-    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    lines = filter(None, Path(f"/proc/{pid}/maps").read_text().split("\n"))
     return list(dict.fromkeys(line.split(maxsplit=5)[-1] for line in lines))
 
 
 def library_version(file: Path) -> str:
     """`OpenSSL 3.0.17 1 Jul 2025`: what this libcrypto reports as its version; empty if it reports none. Raises OSError."""
-    status = file.stat()
-    same = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    same = file_stamp.of(file)
     if same not in _versions:
         _versions[same] = _version_in(file.read_bytes())
     return _versions[same]
@@ -193,15 +214,15 @@ def library_version(file: Path) -> str:
 
 def _version_in(content: bytes) -> str:
     """The first version in a library of some megabytes. Its names are looked for first: an expression alone takes a hundred times longer. Pure."""
-    found = []
+    versions = []
     for name in (b"OpenSSL ", b"LibreSSL ", b"BoringSSL "):
         at = content.find(name)
         while at >= 0:
             if match := VERSION.match(content, at):
-                found.append((at, " ".join(match[0].decode().split())))
+                versions.append((at, " ".join(match[0].decode().split())))
                 break
             at = content.find(name, at + 1)
-    return min(found)[1] if found else ""
+    return min(versions)[1] if versions else ""
 
 
 def is_own(address: str, table: Path = ROUTES) -> bool:
@@ -213,8 +234,8 @@ def is_own(address: str, table: Path = ROUTES) -> bool:
             probe.bind((address, 0))
             return True
         return False
-    found = ipaddress.IPv4Address(address)
-    return found not in broadcast and any(found in each for each in local)
+    parsed = ipaddress.IPv4Address(address)
+    return parsed not in broadcast and any(parsed in network for network in local)
 
 
 def _routes(table: str) -> tuple[list[ipaddress.IPv4Network], set[ipaddress.IPv4Address]]:

@@ -76,10 +76,10 @@ def tree(root: int) -> list[int]:
     if not root:
         return []
     if Path(f"/proc/{root}/task/{root}/children").exists():
-        found = [root]
-        for pid in found:
-            found += _children(pid)
-        return found
+        pids = [root]
+        for pid in pids:
+            pids += _children(pid)
+        return pids
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - names are all that is wanted, and this is a hot place
         if entry.isdigit():
@@ -91,10 +91,10 @@ def tree(root: int) -> list[int]:
             children.setdefault(parent, []).append(int(entry))
     if not Path(f"/proc/{root}").exists():
         return []
-    found = [root]
-    for pid in found:
-        found += children.get(pid, [])
-    return found
+    pids = [root]
+    for pid in pids:
+        pids += children.get(pid, [])
+    return pids
 
 
 def _children(pid: int) -> list[int]:
@@ -102,13 +102,13 @@ def _children(pid: int) -> list[int]:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
         return []
-    found: list[int] = []
+    children: list[int] = []
     for thread in threads:
         try:
-            found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+            children += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
         except OSError:
             continue
-    return found
+    return children
 
 
 def cpu_clock_ns(pid: int) -> int:
@@ -275,7 +275,7 @@ class Sampler:
     # ── one moment ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _level(self) -> Level:
-        cpu, user, system = (sum(each) for each in zip(self._grouped_cpu(), self._counted_cpu(), strict=True))
+        cpu, user, system = (sum(pair) for pair in zip(self._grouped_cpu(), self._counted_cpu(), strict=True))
         relay, relay_user = _cpu_of(self._relays)
         hop, hop_user = _cpu_of(self._hops)
         read = write = 0
@@ -337,11 +337,11 @@ class Sampler:
         total = user = system = 0
         for pid in list(self._counted):
             try:
-                own, ticks = cpu_clock_ns(pid), _ticks(pid)
+                clock_ns, ticks = cpu_clock_ns(pid), _ticks(pid)
             except OSError:
                 self._counted.discard(pid)
                 continue
-            total += own + (ticks[2] + ticks[3]) * _TICK_NS
+            total += clock_ns + (ticks[2] + ticks[3]) * _TICK_NS
             user += (ticks[0] + ticks[2]) * _TICK_NS
             system += (ticks[1] + ticks[3]) * _TICK_NS
         return total, user, system
@@ -359,8 +359,8 @@ class Sampler:
         if self._disks is None:
             return 0, ()
         fields = [line.split() for line in self._disks.read().splitlines()]
-        own = [each for each in fields if each[2] in self._whole_disks]
-        return sum(int(each[13]) for each in own), tuple(int(each[12]) for each in own)
+        disks = [row for row in fields if row[2] in self._whole_disks]
+        return sum(int(row[13]) for row in disks), tuple(int(row[12]) for row in disks)
 
 
 def _scheduled(before: Level, after: Level) -> dict[str, int]:
@@ -376,8 +376,8 @@ def _cpu_of(pids: Iterable[int]) -> tuple[int, int]:
     total = user = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            own, ticks = cpu_clock_ns(pid), _ticks(pid)[0] * _TICK_NS
-            total, user = total + own, user + ticks
+            clock_ns, ticks = cpu_clock_ns(pid), _ticks(pid)[0] * _TICK_NS
+            total, user = total + clock_ns, user + ticks
     return total, user
 
 

@@ -11,6 +11,7 @@ import re
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -47,9 +48,20 @@ class Relay:
     """
 
     def __init__(
-        self, host: str, port: int, *, listen: str = "127.0.0.1", path: str = "", directory: Path | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        listen: str = "127.0.0.1",
+        path: str = "",
+        directory: Path | None = None,
+        watch: Callable[[int, bytes, bool], None] | None = None,
     ) -> None:
+        """`watch`: gets all bytes with the number of their connection, and whether the client sent them, instead of `to_server` and
+        `to_client`. One thread at a time calls it.
+        """
         self._target = (host, port)
+        self._watch = watch
         self._path = path
         self.sent = self.received = self.turns = 0
         self._clients_turn = False
@@ -93,15 +105,16 @@ class Relay:
         self._accepting.join(timeout=5)
         with self._lock:
             sockets, self._sockets = self._sockets, []
-        for each in sockets:
+        for open_socket in sockets:
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(timeout=5)
-        for each in sockets:
-            each.close()
+        for open_socket in sockets:
+            open_socket.close()
 
     def _accept(self) -> None:
+        number = 0
         while True:
             try:
                 client, _ = self._listener.accept()
@@ -115,8 +128,9 @@ class Relay:
                 continue
             with self._lock:
                 self._sockets += [client, server]
+            number += 1
             for source, sink, kept in ((client, server, self.to_server), (server, client, self.to_client)):
-                thread = threading.Thread(target=self._pass_on, args=(source, sink, kept), daemon=True)
+                thread = threading.Thread(target=self._pass_on, args=(number, source, sink, kept), daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
@@ -128,11 +142,14 @@ class Relay:
             raise PermissionError
         return local_socket.connected(self._path, 10)
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
+    def _pass_on(self, number: int, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 with self._lock:
-                    kept += data[: max(0, KEEP - len(kept))]
+                    if self._watch:
+                        self._watch(number, data, kept is self.to_server)
+                    else:
+                        kept += data[: max(0, KEEP - len(kept))]
                     self._count(len(data), by_client=kept is self.to_server)
                 sink.sendall(data)
         with contextlib.suppress(OSError):
@@ -147,7 +164,7 @@ class Relay:
         self._clients_turn = by_client
 
 
-_HELLO = re.compile(rb"\x16\x03[\x01-\x03]..[\x01\x02]", re.DOTALL)
+HANDSHAKE_BEGINS = re.compile(rb"\x16\x03[\x01-\x03]..[\x01\x02]", re.DOTALL)
 """A handshake record that begins with a ClientHello or a ServerHello."""
 
 
@@ -163,14 +180,14 @@ def tls_record_sizes(data: bytes) -> list[int]:
     The walk begins at a handshake record, because database protocols send unencrypted bytes before TLS begins. Those
     may look like one (MySQL's greeting contains random bytes), so the longest walk counts.
     """
-    return max((_walk(data, hello.start()) for hello in _HELLO.finditer(data)), key=len, default=[])
+    return max((_walk(data, hello.start()) for hello in HANDSHAKE_BEGINS.finditer(data)), key=len, default=[])
 
 
 def _walk(data: bytes, at: int) -> list[int]:
-    found = []
+    sizes = []
     while at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
         size = int.from_bytes(data[at + 3 : at + 5], "big")
         if data[at] == 0x17:
-            found.append(size)
+            sizes.append(size)
         at += 5 + size
-    return found
+    return sizes

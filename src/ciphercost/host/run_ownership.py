@@ -146,24 +146,24 @@ def check_run_id(run_id: str) -> str:
 
 def cgroup_parents() -> tuple[Path, ...]:
     """Directories in which we may make control groups that count CPU time: v1 cpuacct, else v2, else none."""
-    found = {each.version: each.nearest for each in control_groups.hierarchies("cpuacct")}
+    directories = {hierarchy.version: hierarchy.nearest for hierarchy in control_groups.hierarchies("cpuacct")}
     for version in (1, 2):
-        if version in found and _may_make(found[version]):
-            return (found[version],)
+        if version in directories and _may_make(directories[version]):
+            return (directories[version],)
     return ()
 
 
 def memory_parent() -> tuple[Path, str] | None:
     """Where we may make a control group with a memory limit, and the name of the file that sets it; None: nowhere."""
-    for each in control_groups.hierarchies("memory"):
-        if each.version == 1:
-            if _may_make(each.nearest):
-                return each.nearest, "memory.limit_in_bytes"
+    for hierarchy in control_groups.hierarchies("memory"):
+        if hierarchy.version == 1:
+            if _may_make(hierarchy.nearest):
+                return hierarchy.nearest, "memory.limit_in_bytes"
             continue
         # A group can have a limit only if its parent delegates the controller, which it can't while it has
         # processes of its own.
-        for parent in (each.nearest, *each.nearest.parents):
-            if not parent.is_relative_to(each.mount):
+        for parent in (hierarchy.nearest, *hierarchy.nearest.parents):
+            if not parent.is_relative_to(hierarchy.mount):
                 break
             delegated = " ".join(control_groups.lines(parent / "cgroup.subtree_control")).split()
             if "memory" in delegated and _may_make(parent):

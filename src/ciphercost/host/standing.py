@@ -79,8 +79,8 @@ class Standing:
         # The last line may not be whole yet.
         whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == MOST_READ else b"")
         self._logs[log] = begin + len(whole)
-        found = CRASHED.search(whole.decode(errors="replace"))
-        return " ".join(found[0].split())[:300] if found else ""
+        match = CRASHED.search(whole.decode(errors="replace"))
+        return " ".join(match[0].split())[:300] if match else ""
 
     def check_answers(self) -> None:
         """Raise RunError if it has been stopped for longer than a login may take. Call it repeatedly."""

@@ -115,13 +115,13 @@ def _fill(run_id: str, within: int, mode: int) -> None:
     owned.Distrusted, OSError.
     """
     os.mkdir(run_id, 0o700, dir_fd=within)
-    with owned.opened(run_id, within) as own:
+    with owned.opened(run_id, within) as directory_fd:
         for name, text in ((OWNER_FILE, identity() + "\n"), (journal.FILE, "")):
-            note = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=own)
+            note = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=directory_fd)
             with os.fdopen(note, "w") as file:
                 file.write(text)
-        os.mkdir("secrets", 0o700, dir_fd=own)
-        os.fchmod(own, mode)
+        os.mkdir("secrets", 0o700, dir_fd=directory_fd)
+        os.fchmod(directory_fd, mode)
 
 
 @contextlib.contextmanager
@@ -215,8 +215,8 @@ class Supervisor:
     ) -> None:
         """Undo everything. Whatever remains is reported: as RunError, or on stderr if another error is being raised."""
         self.close()
-        if said := LOST if self.lost else CONTINUED if self.stopped else "":
-            print(printable(f"ciphercost: {said}"), file=sys.stderr, flush=True)
+        if notice := LOST if self.lost else CONTINUED if self.stopped else "":
+            print(printable(f"ciphercost: {notice}"), file=sys.stderr, flush=True)
         if not self.problems:
             return
         text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"
@@ -333,21 +333,21 @@ class Supervisor:
         """
         scratch_ = self.scratch
         outside = [
-            each.absolute() for each in places if scratch_ is None or not each.absolute().is_relative_to(scratch_)
+            place.absolute() for place in places if scratch_ is None or not place.absolute().is_relative_to(scratch_)
         ]
-        return [str(each) for each in (*outside, *filter(None, [scratch_]))]
+        return [str(place) for place in (*outside, *filter(None, [scratch_]))]
 
-    def _announce(self, *made: Entry) -> None:
+    def _announce(self, *entries: Entry) -> None:
         """Write what is about to be made into the run's journal. Raises UsageError, OSError."""
         with self._making:
             path = scratch(self.run_id, self) / journal.FILE
-        for each in made:
-            journal.add(path, each)
+        for entry in entries:
+            journal.add(path, entry)
 
-    def _must_announce(self, *made: Entry) -> None:
+    def _must_announce(self, *entries: Entry) -> None:
         """The same, and nothing may be made without it. Raises UsageError, RunError."""
         try:
-            self._announce(*made)
+            self._announce(*entries)
         except OSError as error:
             full = run_ownership.disk_full()
             raise RunError(f"can't write to the run's journal: {error}{full and f'; {full}'}") from None
@@ -366,12 +366,12 @@ class Supervisor:
         self._must_announce(Entry.directory(path.absolute()))
         self.register(path)
 
-    def undo(self, argv: Sequence[str | Path], *made: Entry) -> Callable[[], None]:
-        """Run this command at the end (`umount …`), which undoes what is about to be `made`. Call the returned function
-        if it was undone earlier by other means. Raises UsageError, RunError.
+    def undo(self, argv: Sequence[str | Path], *entries: Entry) -> Callable[[], None]:
+        """Run this command at the end (`umount …`), which undoes what is about to be made, as `entries` say.
+        Call the returned function if it was undone earlier by other means. Raises UsageError, RunError.
         """
         command = [str(part) for part in argv]
-        self._must_announce(*made)
+        self._must_announce(*entries)
         self.ask("undo", argv=command)
         return lambda: self._forget("undo", command)
 
@@ -388,7 +388,7 @@ class Supervisor:
         try:
             yield
         finally:
-            self._groups = tuple(each for each in self._groups if each != group)
+            self._groups = tuple(other for other in self._groups if other != group)
             self.ask("ungroup", path=str(group))
 
     def _forget(self, kind: str, what: object) -> None:

@@ -23,7 +23,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_CHILD_SUBREAPER = 36
 ORDERLY_SECONDS = 5.0
 """Seconds that a process may take to shut down cleanly when the controller is gone."""
 QUIT_SECONDS = 2.0
@@ -51,14 +51,14 @@ def prctl(option: int, value: int) -> None:
 
 def processes() -> dict[int, tuple[int, str]]:
     """pid -> (parent's pid, start time) of every process that isn't a zombie."""
-    found = {}
+    living = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
                 fields = file.read().rpartition(")")[2].split()  # a command's name may contain spaces and parentheses
                 if fields[0] not in "ZX":
-                    found[int(entry)] = (int(fields[1]), fields[19])
-    return found
+                    living[int(entry)] = (int(fields[1]), fields[19])
+    return living
 
 
 def subtree(root: int, table: dict[int, tuple[int, str]]) -> set[int]:
@@ -155,9 +155,7 @@ class UndoList:
                 os.setgroups([])
                 os.setresgid(gid, gid, gid)
                 os.setresuid(uid, uid, uid)
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, so it comes after
-            if os.getppid() != supervisor:
-                os._exit(127)
+            confinement.end_with(supervisor)  # after the change of user
             os.chdir(request["cwd"] or "/")
             if rules is not None:
                 confinement.enforce(rules)

@@ -40,7 +40,7 @@ def parse(stat: bytes, schedstat: bytes = b"") -> tuple[str, float, float, float
 
 def read(pids: Iterable[int]) -> dict[int, ThreadTime]:
     """Every thread of these processes, by its id. Threads that vanish meanwhile are left out."""
-    found: dict[int, ThreadTime] = {}
+    times: dict[int, ThreadTime] = {}
     for pid in pids:
         tasks = Path(f"/proc/{pid}/task")
         with contextlib.suppress(OSError):
@@ -49,8 +49,8 @@ def read(pids: Iterable[int]) -> dict[int, ThreadTime]:
                     name, seconds, user, system = parse(
                         (tasks / thread / "stat").read_bytes(), _schedstat(tasks / thread)
                     )
-                    found[int(thread)] = ThreadTime(name, pid, int(thread), seconds, user, system)
-    return found
+                    times[int(thread)] = ThreadTime(name, pid, int(thread), seconds, user, system)
+    return times
 
 
 def _schedstat(task: Path) -> bytes:
@@ -65,7 +65,7 @@ def between(before: Mapping[int, ThreadTime], after: Mapping[int, ThreadTime]) -
     """CPU time of each thread that did anything between the readings, busiest first. A thread that ended meanwhile is
     missing. Pure.
     """
-    found = []
+    busy = []
     for thread, now in after.items():
         then = before.get(thread)
         if then is not None:
@@ -73,5 +73,5 @@ def between(before: Mapping[int, ThreadTime], after: Mapping[int, ThreadTime]) -
                 now.name, now.pid, thread, now.seconds - then.seconds, now.user - then.user, now.system - then.system
             )
         if now.seconds > 0:
-            found.append(now)
-    return sorted(found, key=lambda each: -each.seconds)
+            busy.append(now)
+    return sorted(busy, key=lambda thread_time: -thread_time.seconds)

@@ -128,8 +128,8 @@ def command(chosen: str, program: Path) -> tuple[str | Path, ...]:
     """
     loader, libc = _loader()
     place = Path(chosen)
-    own = _own(program)
-    search = [place, libc, *own, place.parent / ALSO]
+    directories = _own(program)
+    search = [place, libc, *directories, place.parent / ALSO]
     prefix = (loader, "--inhibit-rpath", "", "--library-path", ":".join(map(str, search)))
     check_symbols([*prefix, program], place)
     return prefix
@@ -149,12 +149,16 @@ def check_symbols(program: Sequence[str | Path], place: Path) -> None:
         raise UsageError(
             f"library={place} does not go with {name}, which needs {lacking[1] or lacking[2]}: the library is too old, or another one"
         )
-    used = {each: path for each, path in _NEEDED.findall(listed) if each.startswith(NAMES)}
-    for each, path in used.items():
-        if not (place / each).exists():
+    used = {library: path for library, path in _NEEDED.findall(listed) if library.startswith(NAMES)}
+    for library, path in used.items():
+        if not (place / library).exists():
             older = "; a program built for OpenSSL 1.1.1 and one built for 3.0 or later need different files (nginx@1.18 is built for 1.1.1)"
-            other = older if each.endswith((".1.1", ".3")) and any(place.glob(f"{each.split('.so.')[0]}.so.*")) else ""
-            raise UsageError(f"library={place} has no {each}, which {name} uses: it takes {path} instead{other}")
+            other = (
+                older
+                if library.endswith((".1.1", ".3")) and any(place.glob(f"{library.split('.so.')[0]}.so.*"))
+                else ""
+            )
+            raise UsageError(f"library={place} has no {library}, which {name} uses: it takes {path} instead{other}")
 
 
 def _listed(program: Sequence[str | Path]) -> str:
@@ -165,32 +169,33 @@ def _listed(program: Sequence[str | Path]) -> str:
 
 def proof(pid: int, chosen: str) -> tuple[bool, str]:
     """Whether a server and all that it started have the OpenSSL libraries of this directory mapped, and no others."""
-    place, found = Path(chosen).resolve(), dict[str, str]()
+    place, path_by_name = Path(chosen).resolve(), dict[str, str]()
     for process in tree(pid):
         for path in openssl_of(process):
             if not Path(path).is_relative_to(place):
                 return False, f"process {process} of the server uses {path}, which is not in {chosen}"
-            found[Path(path).name] = path
-    lacking = [name for name in NAMES if not any(each.startswith(name) for each in found)]
+            path_by_name[Path(path).name] = path
+    lacking = [name for name in NAMES if not any(library.startswith(name) for library in path_by_name)]
     if lacking:
-        return False, f"no process of the server has {' and '.join(f'{each}.*' for each in lacking)} mapped"
+        return False, f"no process of the server has {' and '.join(f'{name}.*' for name in lacking)} mapped"
     words = [
-        f"{name} (build id {elf.read(Path(path)).build_id[:12] or 'none'})" for name, path in sorted(found.items())
+        f"{name} (build id {elf.read(Path(path)).build_id[:12] or 'none'})"
+        for name, path in sorted(path_by_name.items())
     ]
-    version = library_version(Path(next(path for name, path in found.items() if name.startswith(NAMES[1]))))
+    version = library_version(Path(next(path for name, path in path_by_name.items() if name.startswith(NAMES[1]))))
     return True, f"it uses {' and '.join(words)} in {chosen}: {version}"
 
 
 def own_libraries(pid: int, other: str) -> tuple[bool, str]:
     """Whether a server and all that it started have OpenSSL libraries mapped, and none of them is of another arm's directory."""
-    found = sorted({path for process in tree(pid) for path in openssl_of(process)})
-    foreign = [path for path in found if Path(path).is_relative_to(Path(other).resolve())]
-    if foreign or not found:
+    libraries = sorted({path for process in tree(pid) for path in openssl_of(process)})
+    foreign = [path for path in libraries if Path(path).is_relative_to(Path(other).resolve())]
+    if foreign or not libraries:
         return (
             False,
             f"it uses {foreign[0]}, which is the other arm's" if foreign else "it has no OpenSSL library mapped",
         )
-    return True, f"it uses its own {' and '.join(found)}"
+    return True, f"it uses its own {' and '.join(libraries)}"
 
 
 def openssl_of(pid: int) -> list[str]:

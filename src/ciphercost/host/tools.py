@@ -38,8 +38,8 @@ def tool(name: str, *, fetch: bool = True) -> Path:
     """The path of this program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache.
     Raises MissingServer.
     """
-    if found := shutil.which(name):
-        return Path(found)
+    if path := shutil.which(name):
+        return Path(path)
     return together(TOOLS[name], name, fetch=fetch) / name
 
 

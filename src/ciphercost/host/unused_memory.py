@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 def _trim() -> Callable[[int], int] | None:
     """glibc's malloc_trim; None with another C library."""
-    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    return found
+    trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return trim
 
 
 TRIM = _trim()

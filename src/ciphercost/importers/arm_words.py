@@ -13,11 +13,11 @@ def words_of(text: str) -> frozenset[str]:
 
 
 PLAIN = words_of(
-    "plain plaintext clear cleartext unencrypted notls nossl notde noenc noencryption nocrypt http insecure baseline"
+    "plain plaintext clear cleartext claro unencrypted notls nossl notde noenc noencryption nocrypt http insecure baseline"
 )
 ENCRYPTED = words_of(
     "encrypted encryption enc encrypt tls ssl mtls tde https cipher sqlcipher luks fscrypt gocryptfs secure sslmode pgsslmode usessl tlsv sslv "
-    "verifyfull verifyca verifyidentity"
+    "verifyfull verifyca verifyidentity cifrado cifrada cifrados cifradas"
 )
 NOT = words_of("no not non without skip")
 WITH = words_of("with")
@@ -88,23 +88,23 @@ def arm_stated_in(text: str) -> tuple[Arm, str] | None:
     words = [word for word in re.findall(r"http\d|[a-z]+", split) if word not in NEUTRAL]
     if len(words) == 1 and words[0] in WHOLE:
         return ("encrypted" if words[0] in ON | WITH else "plain"), words[0]
-    found: dict[Arm, list[str]] = {"plain": [], "encrypted": []}
+    words_by_arm: dict[Arm, list[str]] = {"plain": [], "encrypted": []}
     for at, word in enumerate(words):
         before, behind = (words[at - 1] if at else ""), (words[at + 1] if at + 1 < len(words) else "")
         if word in PLAIN:
             if before in NOT:
                 return None
-            found["plain"].append(word)
+            words_by_arm["plain"].append(word)
         elif word in ENCRYPTED:
             off = _said_of(words, at, NOT, OFF)
             on = _said_of(words, at, WITH, ON)
             if (off and on) or before in UNSURE or behind in UNSURE:
                 return None
-            found["plain" if off else "encrypted"].append(off or on or word)
+            words_by_arm["plain" if off else "encrypted"].append(off or on or word)
         elif word in OFF - VERBS and before not in ENCRYPTED and behind in ENCRYPTED and at:
             return None  # in `cache-off-tls`, `off` may refer to either neighbour
-    told = [arm for arm in ARMS if found[arm]]
-    return (told[0], found[told[0]][0]) if len(told) == 1 and not set(words) & {"prefer", "preferred"} else None
+    told = [arm for arm in ARMS if words_by_arm[arm]]
+    return (told[0], words_by_arm[told[0]][0]) if len(told) == 1 and not set(words) & {"prefer", "preferred"} else None
 
 
 def _said_of(words: list[str], at: int, ahead: frozenset[str], either: frozenset[str]) -> str:

@@ -11,7 +11,7 @@ from ciphercost.importers.arm_words import ENCRYPTED, NUMBERED, arm_in, arm_stat
 from ciphercost.importers.choices import Choices
 from ciphercost.importers.formats import without_secrets
 from ciphercost.importers.input_files import Source
-from ciphercost.importers.server_words import server_in
+from ciphercost.importers.server_words import SERVERS, server_in
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import ImportedFile
@@ -29,24 +29,25 @@ def arms(
 
     Raises UsageError if it can't be found.
     """
-    schemes = {each.scheme for *_, readings in kept for each in readings if each.scheme}
+    schemes = {reading.scheme for *_, readings in kept for reading in readings if reading.scheme}
     loose = loosely_named([source for source, *_ in kept])
     told = []
     for source, file, readings in kept:
         how: list[str] = []
         commands: dict[tuple[str, ...], int] = {}
-        for each in readings:
-            number = commands.setdefault(tuple(each.names), len(commands) + 1)
-            each.arm, by = arm_of(source, each, wanted, loose, both_schemes=len(schemes) == 2, number=number)
+        for reading in readings:
+            number = commands.setdefault(tuple(reading.names), len(commands) + 1)
+            reading.arm, by = arm_of(source, reading, wanted, loose, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
-            narrower = server_in(source.path.parts[: -1 - NAMING_PARTS : -1], each.server or each.engine)
-            each.server = narrower or each.server
+            if reading.server not in SERVERS.values():
+                narrower = server_in(source.path.parts[: -1 - NAMING_PARTS : -1], reading.server or reading.engine)
+                reading.server = narrower or reading.server
             # Commands may contain passwords, so only this word goes into the record.
-            each.names = []
+            reading.names = []
         contradicted(source, readings, schemes)
-        own = [arm for arm in ARMS if any(each.arm == arm for each in readings)]
+        file_arms = [arm for arm in ARMS if any(reading.arm == arm for reading in readings)]
         words = ", ".join(dict.fromkeys(how))
-        told.append((source, msgspec.structs.replace(file, arms=own, how=words), readings))
+        told.append((source, msgspec.structs.replace(file, arms=file_arms, how=words), readings))
     maybe_both(told)
     maybe_counted(told)
     return told
@@ -87,19 +88,19 @@ def maybe_counted(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Non
     It is a switch if no other name ends in a number above 1, and no run is plain for another reason. `ssl-0` counts runs,
     unless only `ssl-1` stands beside it and no run is plain.
     """
-    found: dict[int, tuple[Source, str, bool]] = {}
+    numbered: dict[int, tuple[Source, str, bool]] = {}
     for source, file, _ in told:
         if file.how != "its name" and not file.how.startswith("its folder"):
             continue
         text = next((name for name in source.names if arm_stated_in(name)), "")
         if match := NUMBERED.search(text):
-            found.setdefault(int(match[2]), (source, match[0], match[0] == match[1] + match[2]))
-    if 0 not in found:
+            numbered.setdefault(int(match[2]), (source, match[0], match[0] == match[1] + match[2]))
+    if 0 not in numbered:
         return
-    source, word, switched_off = found[0]
-    others = [each for each, *_ in told if each is not source]
-    plain = [file for each, file, _ in told if "plain" in file.arms and each in others and not _numbered_0(each)]
-    if (switched_off and (plain or max(found) > 1)) or (not switched_off and set(found) == {0, 1} and not plain):
+    source, word, switched_off = numbered[0]
+    others = [other for other, *_ in told if other is not source]
+    plain = [file for other, file, _ in told if "plain" in file.arms and other in others and not _numbered_0(other)]
+    if (switched_off and (plain or max(numbered) > 1)) or (not switched_off and set(numbered) == {0, 1} and not plain):
         raise UsageError(
             f"{source.label}: '{word}' may mean that encryption was off, or count the runs; use --plain FILE --encrypted FILE, or rename it"
         )
@@ -186,9 +187,9 @@ def matches(text: str, word: str) -> bool:
 
 def contradicted(source: Source, readings: list[Reading], schemes: set[str]) -> None:
     """Raise UsageError if a file's address contradicts its name and the import has both http and https addresses."""
-    for each in readings:
-        own = {"http": "plain", "https": "encrypted"}.get(each.scheme)
-        if own and len(schemes) == 2 and each.arm != own:
+    for reading in readings:
+        scheme_arm = {"http": "plain", "https": "encrypted"}.get(reading.scheme)
+        if scheme_arm and len(schemes) == 2 and reading.arm != scheme_arm:
             raise UsageError(
-                f"{source.label}, line {each.line}: assigned to the {each.arm} arm, but it used {each.scheme}; the files are swapped or misnamed"
+                f"{source.label}, line {reading.line}: assigned to the {reading.arm} arm, but it used {reading.scheme}; the files are swapped or misnamed"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ciphercost.importers.formats import Bad
@@ -50,7 +51,7 @@ class Column(NamedTuple):
 
 def columns(text: str) -> list[Column]:
     """Parse a map such as `time=elapsed_ms,arm=mode,operations=n` or `latency=p50:us`. Raises UsageError."""
-    found: list[Column] = []
+    mapped: list[Column] = []
     for word in text.split(","):
         role, equals, rest = word.partition("=")
         name, _, unit = rest.partition(":")
@@ -61,15 +62,36 @@ def columns(text: str) -> list[Column]:
             raise UsageError(f"--columns {text}: unknown role '{role}': {nearest(role, ROLES)}")
         if role == "decimal" and name.strip() not in DECIMALS:
             raise UsageError(f"--columns {text}: decimal must be 'point' or 'comma', whichever the figures use")
-        if role != "factor" and role in (each.role for each in found):
+        if role not in ("factor", *FIGURES) and role in (column.role for column in mapped):
             raise UsageError(f"--columns {text}: {role} is given twice; import the file once for each")
         known = TIME_UNITS if role in ("time", "latency") else ("%", "share") if role == "cpu" else ()
         if unit and unit not in known:
             raise UsageError(f"--columns {text}: '{unit}' is not a unit of {role}: {', '.join(known) or 'it has none'}")
-        found.append(Column(role, name.strip(), unit))
-    if not any(each.role in FIGURES for each in found):
+        mapped.append(Column(role, name.strip(), unit))
+    several = {role for role in FIGURES if sum(column.role == role for column in mapped) > 1}
+    if several and (len(several) > 1 or any(column.role == "workload" for column in mapped)):
+        raise UsageError(f"--columns {text}: {', '.join(sorted(several))} given twice: each such column is a workload of its own, so only one figure "
+                         "may have several, and workload= can't be mapped too")  # fmt: skip
+    names = [column.name.lower() for column in mapped if column.role in several]
+    if len(set(names)) < len(names):
+        raise UsageError(f"--columns {text}: a column is given twice for {', '.join(several)}")
+    if not any(column.role in FIGURES for column in mapped):
         raise UsageError(f"--columns {text}: no figure; map at least one of {', '.join(FIGURES)}; e.g. {EXAMPLE}")
-    return found
+    return mapped
+
+
+def of_each_workload(mapped: Sequence[Column]) -> list[tuple[str, list[Column]]]:
+    """Return (workload, map) for each of a role's several columns, as in `time=INSERT:s,time=SELECT:s`; one map without a workload if
+    no role has several. Pure.
+    """
+    role = next((role for role in FIGURES if sum(column.role == role for column in mapped) > 1), "")
+    if not role:
+        return [("", list(mapped))]
+    return [
+        (own.name, [column for column in mapped if column.role != role or column is own])
+        for own in mapped
+        if own.role == role
+    ]
 
 
 GUESSES = (
@@ -97,16 +119,16 @@ GUESSES = (
 
 def suggested(header: list[str]) -> str:
     """Return a map for a table with these columns, as far as their names tell; empty: no figure is among them. Pure."""
-    made: dict[str, str] = {}
+    column_by_role: dict[str, str] = {}
     for role, names in GUESSES:
         fits = [name for name in header if re.fullmatch(names, name.strip(), re.IGNORECASE) and "," not in name]
         if fits:
-            made[role] = fits[0]
-    if "throughput" in made:
-        made.pop("time", None)
-    if not made.keys() & set(FIGURES):
+            column_by_role[role] = fits[0]
+    if "throughput" in column_by_role:
+        column_by_role.pop("time", None)
+    if not column_by_role.keys() & set(FIGURES):
         return ""
-    words = ",".join(f"{role}={name}" for role, name in made.items())
+    words = ",".join(f"{role}={name}" for role, name in column_by_role.items())
     return f"--columns '{words}'" if re.search(r"[^\w=,.:/-]", words) else f"--columns {words}"
 
 

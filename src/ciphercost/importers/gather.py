@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ciphercost.importers import spreadsheet
 from ciphercost.importers.assign_arms import arms
 from ciphercost.importers.choices import Choices
 from ciphercost.importers.headings import WARM_UP
-from ciphercost.importers.input_files import Source, found, identity
+from ciphercost.importers.input_files import Source, identity, sources_in
 from ciphercost.importers.join_runs import join_runs
 from ciphercost.importers.read_file import Unknown, read
 from ciphercost.importers.wording import left_out, read_as
@@ -29,16 +30,17 @@ def gather(files: Sequence[Path], wanted: Choices) -> tuple[ImportedRecord, list
         (wanted.plain, "plain"),
         (wanted.encrypted, "encrypted"),
     )
-    sources = [each for paths, arm in given for path in paths for each in found(path, arm)]
+    sources = [source for paths, arm in given for path in paths for source in sources_in(path, arm)]
     if sources:
         # A folder that contains all files says nothing about any of them.
-        common = set.intersection(*(set(each.folders) for each in sources))
+        common = set.intersection(*(set(source.folders) for source in sources))
         sources = [
-            each._replace(folders=tuple(folder for folder in each.folders if folder not in common)) for each in sources
+            source._replace(folders=tuple(folder for folder in source.folders if folder not in common))
+            for source in sources
         ]
     if not sources:
         raise UsageError("nothing to import: name files or a folder of them, e.g. `ciphercost import plain/ tls/`")
-    said: list[str] = []
+    messages: list[str] = []
     left: list[tuple[str, str, str]] = []
     kept: list[tuple[Source, ImportedFile, list[Reading]]] = []
     seen: dict[tuple[int, int], Source] = {}
@@ -54,7 +56,8 @@ def gather(files: Sequence[Path], wanted: Choices) -> tuple[ImportedRecord, list
             left.append((source.label, "warm-ups, as their names say", text))
             continue
         try:
-            name, readings, digest = read(source.path, list(wanted.columns), header=wanted.header)
+            reader = spreadsheet.read if spreadsheet.is_one(source.path) else read
+            name, readings, digest = reader(source.path, list(wanted.columns), header=wanted.header)
         except Unknown as error:
             if source.named:
                 raise UsageError(str(error)) from None
@@ -67,14 +70,14 @@ def gather(files: Sequence[Path], wanted: Choices) -> tuple[ImportedRecord, list
                 "remove it if it is a copy"
             )
             readings[0].notes.append(Warning_("same-content", text))
-            said.append(f"{source.label} has the same content as {other.label}; copies of a run count once")
+            messages.append(f"{source.label} has the same content as {other.label}; copies of a run count once")
         alike.setdefault(digest, source)
         kept.append((source, ImportedFile(source.label, name, digest, [], ""), readings))
     if not kept:
         reasons = "\n".join(left_out(left))
         raise UsageError(f"none of these files is a result that ciphercost can import:\n{reasons}")
-    said += left_out(left)
+    messages += left_out(left)
     told = arms(kept, wanted)
-    said += read_as(told)
+    messages += read_as(told)
     readings = join_runs(told)
-    return ImportedRecord(FORMAT, [file for _, file, _ in told], readings), said
+    return ImportedRecord(FORMAT, [file for _, file, _ in told], readings), messages

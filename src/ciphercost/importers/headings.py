@@ -20,9 +20,16 @@ OWN_LINE = re.compile(
 """Lines printed by the tools that contain TLS words but state no arm, or that are read elsewhere."""
 MAY_TELL = re.compile(r"plain|clear|enc|tls|ssl|tde|http|cipher|luks|fscrypt|secure|baseline|crypt", re.IGNORECASE)
 VERSION_LINE = re.compile(r"\s*(?:pgbench \(|(?:pgbench|sysbench) \d)")
-COMMAND = re.compile(r"(?:^|[\s/;&|=])(?:wrk2?|pgbench|sysbench|h2load)\s.*")
-RATE = re.compile(r"\s(?:-R\s*|--rate[ =]|--rps[ =])(\d[\d.]*[kKmM]?)\b")
-"""The rate option on a command line of wrk2, pgbench, sysbench or h2load."""
+COMMAND = re.compile(
+    r"(?:^|[\s/;&|=])(?:wrk2?|pgbench|sysbench|h2load|hey|oha|k6|autocannon|memtier_benchmark|(?:redis|valkey)-benchmark|ycsb(?:\.sh)?"
+    r"|fio|cassandra-stress|kafka-producer-perf-test(?:\.sh)?)\s.*"
+)
+RATE = re.compile(
+    r"\s(?:-R\s*|--rate[ =]|--rps[ =]|--throughput[ =]|--overallRate[ =]|--rate-limiting[ =]|--?rate_iops[ =]|-target\s+|throttle=|fixed=)(\d[\d.]*[kKmM]?)"
+    r"(?:/s)?\b"
+    r"|(?<![\w-])(?:hey|oha)\s.*?\s-q\s*(\d[\d.]*)\b"
+)
+"""The rate option on a command line of these tools. In others `-q` means quiet."""
 LONGEST_HEADING = 300
 WARM_UP = re.compile(
     r"(?<!after[-_ ])(?<!without[-_ ])(?<!no[-_ ])(?<![a-z])(?:warm(?:ing)?[-_ ]?up|primer|priming)(?![a-z])",
@@ -52,17 +59,20 @@ class Heading(NamedTuple):
     """Whether the line calls the next run a warm-up (True), or one that counts (False). None: it says neither."""
 
 
-def heading(line: str, number: int) -> Heading | None:
-    """Return what a line that no tool printed says about the runs below it; None: nothing. Pure."""
-    if len(line) > LONGEST_HEADING:
+def heading(line: str, number: int, own: re.Pattern[str] | None = None) -> Heading | None:
+    """Return what a line that no tool printed says about the runs below it; None: nothing. Pure.
+
+    `own`: lines that the file's tool prints.
+    """
+    if len(line) > LONGEST_HEADING or (own and own.fullmatch(line.strip())):
         return None
     # `pgbench (16.2)` and `sysbench 1.0.20` are the tools' own first lines, not commands.
     command = None if VERSION_LINE.match(line) else COMMAND.search(line)
-    rate = (match[1] if (match := RATE.search(line)) else "") if command else None
-    own = OWN_LINE.fullmatch(line.rstrip()) and not command
-    arm = arm_in(line) if MAY_TELL.search(line) and not own else None
+    rate = (match[1] or match[2] if (match := RATE.search(line)) else "") if command else None
+    printed_by_tool = OWN_LINE.fullmatch(line.rstrip()) and not command
+    arm = arm_in(line) if MAY_TELL.search(line) and not printed_by_tool else None
     warm_up = None
-    if not (command or own or TOOLS_WARM_UP.match(line) or line.strip() == SLAPS_TITLE):
+    if not (command or printed_by_tool or TOOLS_WARM_UP.match(line) or line.strip() == SLAPS_TITLE):
         warm_up = True if WARM_UP.search(line) else False if COUNTS.search(line) else None
     return Heading(number, line.strip(), arm, rate, warm_up) if arm or command or warm_up is not None else None
 
@@ -73,8 +83,10 @@ def measured(readings: list[Reading], headings: list[Heading]) -> list[Reading]:
     left: list[Reading] = []
     begins = [0, *(reading.line for reading in readings)]
     for after, reading in zip(begins, readings, strict=False):
-        said = [each for each in headings if after < each.line < reading.line and each.warm_up is not None]
-        (left if said and said[-1].warm_up else kept).append(reading)
+        about_warm_up = [
+            heading for heading in headings if after < heading.line < reading.line and heading.warm_up is not None
+        ]
+        (left if about_warm_up and about_warm_up[-1].warm_up else kept).append(reading)
     if not left:
         return readings
     lines = ", ".join(str(reading.line) for reading in left[:5]) + (" …" if len(left) > 5 else "")
@@ -95,15 +107,15 @@ def under_headings(readings: list[Reading], headings: list[Heading]) -> None:
 
     Raises Bad if a file states both arms but not the arm of each run.
     """
-    both = len({each.arm for each in headings if each.arm}) == 2
+    both = len({heading.arm for heading in headings if heading.arm}) == 2
     for reading in readings:
-        above = [each for each in headings if each.line < reading.line]
-        commands = [each for each in above if each.rate is not None]
+        above = [heading for heading in headings if heading.line < reading.line]
+        commands = [heading for heading in above if heading.rate is not None]
         if commands and commands[-1].rate not in ("", "0", None):
             set_rate(reading, str(commands[-1].rate))
-        told = [each for each in above if each.arm]
+        told = [heading for heading in above if heading.arm]
         if both and not told:
-            other = next(each for each in headings if each.arm)
+            other = next(heading for heading in headings if heading.arm)
             text = f"its file has runs of both arms (line {other.line} says {other.arm}), but nothing above this run states its arm"
             raise Bad(reading.line, f"{text}; put each arm into its own file")
         if both:

@@ -31,16 +31,18 @@ class Source(NamedTuple):
         return clean(str(self.path))
 
 
-def found(path: Path, arm: Arm | None) -> Iterator[Source]:
+def sources_in(path: Path, arm: Arm | None) -> Iterator[Source]:
     """Yield the file, or every file of the folder that is not hidden. Raises UsageError."""
     try:
         if path.is_dir():
-            inside = sorted(each for each in path.rglob("*") if each.is_file() and not hidden(each.relative_to(path)))
+            inside = sorted(
+                entry for entry in path.rglob("*") if entry.is_file() and not hidden(entry.relative_to(path))
+            )
             if not inside:
                 raise UsageError(f"{clean(str(path))}: the folder has no files")
-            for each in inside:
+            for file in inside:
                 yield Source(
-                    each, tuple(folder for folder in each.parents if folder.is_relative_to(path)), arm, named=False
+                    file, tuple(folder for folder in file.parents if folder.is_relative_to(path)), arm, named=False
                 )
         elif path.is_file():
             yield Source(path, tuple(path.parents), arm, named=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from ciphercost.importers import formats
 from ciphercost.importers.formats import Bad, pgbench_log
@@ -23,16 +25,22 @@ def join_runs(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Re
     logs: dict[tuple[str, ...], list[Reading]] = {}
     loads: list[Reading] = []
     cpus: list[Reading] = []
+    timed: dict[Path, list[Reading]] = {}
+    screens: list[tuple[Path, Reading]] = []
     for source, file, readings in told:
         match = NAMED.fullmatch(source.path.name)
-        for each in readings:
+        for reading in readings:
             if file.format == "pgbench_log":
-                key = (str(each.arm), str(source.path.parent), match[1] if match else source.path.name)
-                logs.setdefault(key, []).append(each)
-            elif each.kind == "cpu":
-                cpus.append(each)
+                key = (str(reading.arm), str(source.path.parent), match[1] if match else source.path.name)
+                logs.setdefault(key, []).append(reading)
+            elif file.format == "atop_screen":
+                screens.append((source.path, reading))
+            elif reading.kind == "cpu":
+                cpus.append(reading)
             else:
-                loads.append(each)
+                loads.append(reading)
+                if file.format == "times":
+                    timed.setdefault(source.path, []).append(reading)
     for parts in logs.values():
         try:
             whole = pgbench_log.together(parts)
@@ -41,9 +49,11 @@ def join_runs(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Re
         whole.file, whole.arm, whole.clock = ", ".join(part.file for part in parts), parts[0].arm, "utc"
         whole.counts, whole.by_second = {}, {}
         with_summary(whole, loads)
-    for each in loads:
-        each.clock = each.clock or ("utc" if each.started is not None else "")
-    alone = [each for each in cpus if not under_load(each, loads)]
+    for load in loads:
+        load.clock = load.clock or ("utc" if load.started is not None else "")
+    # A screen has neither an address nor a time zone: only its file's name tells which run it covers.
+    cpus += [screen for path, screen in screens if not with_times(path, screen, timed)]
+    alone = [cpu for cpu in cpus if not under_load(cpu, loads)]
     return [*loads, *alone]
 
 
@@ -53,21 +63,21 @@ def with_summary(log: Reading, loads: list[Reading]) -> None:
     Changes `loads`.
     """
     fits = [
-        each
-        for each in loads
-        if each.tool == "pgbench" and each.arm == log.arm and as_many(each, log) and not each.names
+        load
+        for load in loads
+        if load.tool == "pgbench" and load.arm == log.arm and as_many(load, log) and not load.names
     ]
     if len(fits) != 1:
         loads.append(log)
         return
-    own = fits[0]
+    summary = fits[0]
     # If the summary has no throughput, the rate was set, and then the log's throughput is not a result either.
-    own.figures |= {name: log.figures[name] for name in log.figures if name not in {*own.figures, "throughput"}}
-    own.series = own.series or ({} if "throughput" not in own.figures else log.series)
-    own.notes += [note for note in log.notes if note.code == "sampled-log"]
-    own.started, own.ended = log.started, log.ended
-    own.file = f"{own.file}, {log.file}"
-    own.names = ["joined"]
+    summary.figures |= {name: log.figures[name] for name in log.figures if name not in {*summary.figures, "throughput"}}
+    summary.series = summary.series or ({} if "throughput" not in summary.figures else log.series)
+    summary.notes += [note for note in log.notes if note.code == "sampled-log"]
+    summary.started, summary.ended = log.started, log.ended
+    summary.file = f"{summary.file}, {log.file}"
+    summary.names = ["joined"]
 
 
 def as_many(summary: Reading, log: Reading) -> bool:
@@ -75,6 +85,24 @@ def as_many(summary: Reading, log: Reading) -> bool:
     if any(note.code == "sampled-log" for note in log.notes):
         return not formats.differ(summary.operations, log.operations, SAMPLE_TOLERANCE)
     return summary.operations == log.operations
+
+
+def with_times(path: Path, screen: Reading, timed: Mapping[Path, list[Reading]]) -> bool:
+    """Whether a screen's file is named after a run's file of times and one of its operations, as `RUN-INSERT-CPU.csv` is after
+    `RUN`; if so, that run gets its figures. Changes `timed`.
+    """
+    for other, runs in timed.items():
+        if other.parent != path.parent or not re.match(rf"{re.escape(other.stem)}[-_. ]", path.name):
+            continue
+        words = re.findall(r"[^\W_]+", path.stem[len(other.stem) :].lower())
+        fits = [run for run in runs if run.arm == screen.arm and run.workload.lower() in words]
+        if len(fits) != 1:
+            return False
+        fits[0].figures |= screen.figures
+        fits[0].notes += [note for note in screen.notes if note.code != "idle-edges"]
+        fits[0].file = f"{fits[0].file}, {screen.file}"
+        return True
+    return False
 
 
 def under_load(cpu: Reading, loads: list[Reading]) -> bool:
@@ -93,20 +121,20 @@ def under_load(cpu: Reading, loads: list[Reading]) -> bool:
         ):
             continue
         # sar and atop print times in whole seconds.
-        own = [row for row in cpu.rows if load.started - 1 <= row[0] - row[1] and row[0] <= load.ended + 1]
-        if not own:
+        samples = [row for row in cpu.rows if load.started - 1 <= row[0] - row[1] and row[0] <= load.ended + 1]
+        if not samples:
             continue
         busy = (
-            sum(row[1] * row[2] for row in own) / sum(row[1] for row in own)
-            if sum(row[1] for row in own)
-            else own[0][2]
+            sum(row[1] * row[2] for row in samples) / sum(row[1] for row in samples)
+            if sum(row[1] for row in samples)
+            else samples[0][2]
         )
         load.figures["host_busy"] = busy
         rate = load.figures.get("throughput", load.operations / load.seconds if load.seconds > 0 else 0.0)
         if cpu.cpus and rate > 0:
             load.figures["host_cpu_per_op"] = busy / 100 * cpu.cpus / rate * 1e6
         load.notes += [note for note in cpu.notes if note.code != "idle-edges"]
-        load.notes.append(Warning_("joined", f"CPU from {cpu.tool}: {count(len(own), 'sample')} during the run"))
+        load.notes.append(Warning_("joined", f"CPU from {cpu.tool}: {count(len(samples), 'sample')} during the run"))
         load.file = f"{load.file}, {cpu.file}"
         joined = True
     return joined

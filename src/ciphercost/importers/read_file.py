@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ciphercost.importers import csv_columns, formats
-from ciphercost.importers.formats import Bad, Lines, clean, csv, without_secrets
+from ciphercost.importers.formats import Bad, Lines, Nothing, clean, csv, without_secrets
 from ciphercost.importers.formats._csv_frames import table as table_in
 from ciphercost.importers.headings import Heading, heading, measured, under_headings
 from ciphercost.importers.known_files import unread_binary, unread_text
@@ -26,9 +26,9 @@ HEAD = 262_144
 LONGEST_LINE = 1_000_000
 BLOCK = 4096
 """Lines that are searched at once for another tool's mark."""
-STRICT = ("pgbench_log", "csv", "hyperfine")
+STRICT = ("pgbench_log", "csv", "hyperfine", "times")
 """Formats whose readers refuse every unknown line."""
-CPU = ("sar", "sadf", "atop")
+CPU = ("sar", "sadf", "atop", "atop_screen")
 """Formats of machine counters: their headings contain host names."""
 
 
@@ -61,19 +61,21 @@ def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) 
                 raise bounds.too_large(label, bound, size)
             file.seek(0)
             headings: list[Heading] = []
-            above = None if importer in (*STRICT, *CPU) else headings
-            found = texts(file, encoding, digest, bound)
-            if importer in STRICT:
-                lines = Lines(without_colours(line) for line in found)
+            known = formats.get(importer)
+            strict = importer in STRICT or is_data(known, beginning)
+            above = None if importer in CPU else headings
+            raw_lines = texts(file, encoding, digest, bound)
+            if strict:
+                lines = Lines(without_colours(line) for line in raw_lines)
             else:
-                lines = Lines(tool_lines(found, around, importer, above))
-            readings = (
-                csv.read(lines, columns, header=header) if importer == "csv" else formats.get(importer).read(lines)
-            )
+                lines = Lines(tool_lines(raw_lines, around, importer, above))
+            readings = csv.read(lines, columns, header=header) if importer == "csv" else known.read(lines)
             for _ in lines:  # the rest of the file, for the checksum
                 pass
     except OSError as error:
         raise UsageError(f"can't read {label}: {error.strerror}") from None
+    except Nothing as error:
+        raise Unknown(f"{label}, line {error.line}: {clean(error.what)}", clean(error.what)) from None
     except Bad as error:
         where = f"{label}, line {error.line}" if error.line else label
         raise UsageError(f"{where}: {clean(error.what)}") from None
@@ -88,26 +90,32 @@ def read(path: Path, columns: list[csv_columns.Column], *, header: bool = True) 
         under_headings(readings, headings)
     except Bad as error:
         raise UsageError(f"{label}, line {error.line}: {error.what}") from None
-    for each in readings:
-        each.file = label
-        cleaned(each)
-        finite(each)
-        if each.errors > each.operations > 0:
+    for reading in readings:
+        reading.file = label
+        cleaned(reading)
+        finite(reading)
+        if reading.errors > reading.operations > 0:
             raise UsageError(
-                f"{label}, line {each.line}: more operations failed ({each.errors:,}) than succeeded ({each.operations:,}), so this is not "
+                f"{label}, line {reading.line}: more operations failed ({reading.errors:,}) than succeeded ({reading.operations:,}), so this is not "
                 "a usable result; fix the cause and run it again"
             )
     return importer, readings, digest.hexdigest()
+
+
+def is_data(importer: formats.Importer, beginning: str) -> bool:
+    """Whether the text is JSON or a table from the importer's mark on, so that none of its lines was wrapped or is a heading."""
+    mark_line = importer.recognise(beginning) if importer.data else 0
+    return bool(importer.data and mark_line and importer.data.match(beginning.split("\n")[mark_line - 1]))
 
 
 def cleaned(reading: Reading) -> None:
     """Clean its names of unprintable characters. Changes the reading."""
     reading.tool, reading.version = clean(reading.tool), clean(reading.version)
     reading.engine, reading.workload = clean(reading.engine), clean(reading.workload)
-    reading.names = [clean(each) for each in reading.names]
+    reading.names = [clean(name) for name in reading.names]
     reading.factors = {clean(name): clean(value) for name, value in reading.factors.items()}
     reading.encryption = {clean(name): clean(value) for name, value in reading.encryption.items()}
-    reading.notes = [Warning_(each.code, clean(each.text)) for each in reading.notes]
+    reading.notes = [Warning_(note.code, clean(note.text)) for note in reading.notes]
 
 
 def finite(reading: Reading) -> None:
@@ -173,18 +181,18 @@ def tool_lines(lines: Iterable[str], around: Wrapping, of: str, headings: list[H
 
     Raises Bad if a line below the beginning has the mark of another tool.
     """
-    number = 0
+    number, own = 0, formats.get(of).own
     for block in batched(lines, BLOCK):
-        own = [around.off(line) for line in block]
-        for name, line_of_it in formats.recognised("".join(own)).items() if number else ():
+        unwrapped = [around.off(line) for line in block]
+        for name, line_of_it in formats.recognised("".join(unwrapped)).items() if number else ():
             if name not in (of, "pgbench_log"):
                 raise Bad(
                     number + line_of_it,
                     f"a result of {name} begins here, in a file of {of}; put each tool's output into its own file",
                 )
-        for line in own:
+        for line in unwrapped:
             number += 1
-            if headings is not None and (told := heading(line, number)):
+            if headings is not None and (told := heading(line, number, own)):
                 headings.append(told)
             yield line
 
@@ -221,7 +229,7 @@ def format_of(head: str, around: Wrapping, columns: list[csv_columns.Column], la
         return "csv"
     known = ", ".join(name.replace("_", "-") for name in formats.names() if name != "csv")
     first = next((line for line in head.splitlines() if line.strip()), "")
-    if any(first.count(each) >= 1 for each in (";", ",", "\t", "|")) or first.startswith("+-"):
+    if any(first.count(delimiter) >= 1 for delimiter in (";", ",", "\t", "|")) or first.startswith("+-"):
         asked = clean(suggestion(head)) or csv_columns.EXAMPLE
         raise Unknown(
             f"{label}, line 1: if this is a table ('{without_secrets(first[:300])[:60]}'), map its columns: "

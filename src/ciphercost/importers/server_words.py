@@ -21,6 +21,10 @@ SERVERS = {
     "valkey": "valkey",
     "firebird": "firebird",
     "memcached": "memcached",
+    "kafka": "kafka",
+    "rabbitmq": "rabbitmq",
+    "nats": "nats",
+    "etcd": "etcd",
 }
 """Words and the engines that they name."""
 CLASSES = {
@@ -36,9 +40,9 @@ def server_in(names: tuple[str, ...], kind: str) -> str:
     """Return the server that the first of these names with one states, if it is of this kind; empty: none or several."""
     for name in names:
         words = re.findall(r"[a-z]+", re.sub(r"(?:redis|valkey)[-_]benchmark", "", name.lower()))
-        found = {
+        servers = {
             SERVERS[word] for word in words if word in SERVERS and SERVERS[word] in CLASSES.get(kind, SERVERS.values())
         }
-        if found:
-            return next(iter(found)) if len(found) == 1 else ""
+        if servers:
+            return next(iter(servers)) if len(servers) == 1 else ""
     return ""

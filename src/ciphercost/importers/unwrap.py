@@ -58,21 +58,21 @@ def wrapping(head: str) -> Wrapping:
             if not any(mark.match(line[cut.start() :]) for mark in marks):
                 continue
             prefix = re.compile(alike(line[: cut.start()]))
-            if sum(1 for each in lines[at:] if prefix.match(each)) >= max(2, LEAST_SHARE * len(lines[at:])):
+            if sum(1 for text in lines[at:] if prefix.match(text)) >= max(2, LEAST_SHARE * len(lines[at:])):
                 return Wrapping(prefix)
     return bare
 
 
 def alike(prefix: str) -> str:
     """Return a pattern for prefixes that differ only in numbers, dates and log levels."""
-    made = ""
+    pattern = ""
     for part in re.findall(r"[.,]\d+|\d+|[^\W\d_]+|\s+|.", prefix):
         if part.isspace():
-            made += r"\s*"
+            pattern += r"\s*"
         elif part.isdigit():
-            made += r"\d+"
+            pattern += r"\d+"
         elif part[0] in ".," and part[1:].isdigit():
-            made += r"(?:[.,]\d+)?"
+            pattern += r"(?:[.,]\d+)?"
         else:
-            made += next((names for names in NAMES if re.fullmatch(names, part)), re.escape(part))
-    return made
+            pattern += next((names for names in NAMES if re.fullmatch(names, part)), re.escape(part))
+    return pattern

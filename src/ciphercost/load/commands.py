@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ciphercost.load.script import KV, Script, Statement, declared
+from ciphercost.load.script import declared
+from ciphercost.load.script_parts import KV, Script, Statement
 from ciphercost.model.errors import UsageError, nearest
 
 DIALECTS = ("valkey", "memcached")
@@ -47,15 +48,15 @@ def _pieces(line: str, where: str) -> Iterator[str]:
     at = 0
     held = ""
     while at < len(line):
-        found = _WORD.match(line, at)
-        if found is None:
+        match = _WORD.match(line, at)
+        if match is None:
             raise UsageError(f"{where}: the quote that begins with {line[at : at + 20]} is not closed")
-        if found.group(0) != ";":
-            held += found.group(0)
+        if match.group(0) != ";":
+            held += match.group(0)
         elif held.strip():
             yield held.strip()
             held = ""
-        at = found.end()
+        at = match.end()
     if held.strip():
         yield held.strip()
 

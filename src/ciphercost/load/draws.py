@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ciphercost.load import sql_text
 from ciphercost.load.program import Program
-from ciphercost.load.script import Script, Variable
+from ciphercost.load.script_parts import Script, Variable
 
 _PLACE = re.compile(r"\$(\d+)")
 
@@ -23,26 +23,28 @@ def operations(program: Program, arm: str, count: int, seed: int, *, sql: bool) 
     the same values.
     """
     draw = random.Random(seed)  # noqa: S311 - nothing secret depends on it
-    made = []
+    drawn_operations = []
     for number in range(count):
         script = program.transactions[number % len(program.transactions)][2]
-        values = {each.name: _value(each, number, draw) for each in script.variables}
-        made.append(
+        values = {variable.name: _value(variable, number, draw) for variable in script.variables}
+        drawn_operations.append(
             [
                 (
-                    _filled(script, each.sql, own := [values[name] for name in each.parameters], sql=sql),
-                    _filled(script, each.headers, own, sql=False),
+                    _filled(
+                        script, statement.sql, arguments := [values[name] for name in statement.parameters], sql=sql
+                    ),
+                    _filled(script, statement.headers, arguments, sql=False),
                 )
-                for each in script.statements
-                if each.arm in ("", arm) and not each.sql.startswith("THINK")
+                for statement in script.statements
+                if statement.arm in ("", arm) and not statement.sql.startswith("THINK")
             ]
         )
-    return made
+    return drawn_operations
 
 
 def drawable(program: Program) -> bool:
     """Whether this process can draw all of its variables: it has no key to seal values with."""
-    kinds = {each.kind for _, _, script in program.transactions for each in script.variables}
+    kinds = {variable.kind for _, _, script in program.transactions for variable in script.variables}
     return kinds <= {*_KINDS}
 
 
@@ -63,10 +65,10 @@ def _value(variable: Variable, number: int, draw: random.Random) -> int | str:
 def _filled(script: Script, statement: str, values: list[int | str], *, sql: bool) -> str:
     if not sql:
         return _PLACE.sub(lambda match: str(values[int(match[1]) - 1]), statement)
-    found = sql_text.tokens(statement, script.dialect, "statement")
+    tokens = sql_text.tokens(statement, script.dialect, "statement")
     return "".join(
-        _literal(values[int(each.text[1:]) - 1], script.dialect) if each.kind == "place" else each.text
-        for each in found
+        _literal(values[int(token.text[1:]) - 1], script.dialect) if token.kind == "place" else token.text
+        for token in tokens
     )
 
 

@@ -82,7 +82,7 @@ def remember(arguments: Iterable[str]) -> tuple[list[str], str]:
                 raise UsageError("--header @: names no file; write --header @FILE")
             continue
         name, value = split(argument, "--header")
-        if name.lower() in {each.lower() for each in names}:
+        if name.lower() in {earlier.lower() for earlier in names}:
             raise UsageError(f"--header {name} is given twice; join both values in one header")
         names.append(name)
         _given[name.lower()] = Secret(value)
@@ -96,17 +96,17 @@ def read(path: Path) -> list[tuple[str, str]]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"--header @{path}: can't read it: {reason}") from None
-    found: list[tuple[str, str]] = []
+    headers: list[tuple[str, str]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
         name, value = split(line, f"--header @{path}, line {number}")
-        if name.lower() in {each.lower() for each, _ in found}:
+        if name.lower() in {earlier.lower() for earlier, _ in headers}:
             raise UsageError(f"--header @{path}, line {number}: {name} is given twice; join both values in one header")
-        found.append((name, value))
-    if not found:
+        headers.append((name, value))
+    if not headers:
         raise UsageError(f"--header @{path}: has no header; write one a line, e.g. 'Cookie: NAME=VALUE'")
-    return found
+    return headers
 
 
 def of(names: Sequence[str], file: str) -> tuple[tuple[str, ...], Secret | None]:
@@ -115,7 +115,7 @@ def of(names: Sequence[str], file: str) -> tuple[tuple[str, ...], Secret | None]
     Raises UsageError for a name whose value is not known here, as when a run is resumed.
     """
     from_file = read(Path(file)) if file else []
-    found = {name.lower(): (name, value) for name, value in from_file}
+    by_name = {name.lower(): (name, value) for name, value in from_file}
     for name in names:
         if not _TOKEN.fullmatch(name):
             raise UsageError(
@@ -127,11 +127,11 @@ def of(names: Sequence[str], file: str) -> tuple[tuple[str, ...], Secret | None]
                 f"headers: {name} has a value that no record holds; give it again on the command line as --header '{name}: …', or put it "
                 "into a file and name that with --header @FILE, which a run remembers"
             )
-        found[name.lower()] = (name, _given[name.lower()].reveal())
-    if not found:
+        by_name[name.lower()] = (name, _given[name.lower()].reveal())
+    if not by_name:
         return (), None
-    lines = [f"{name}: {value}" for name, value in found.values()]
-    return tuple(name for name, _ in found.values()), Secret("\n".join(lines))
+    lines = [f"{name}: {value}" for name, value in by_name.values()]
+    return tuple(name for name, _ in by_name.values()), Secret("\n".join(lines))
 
 
 def without_values(argv: Sequence[str]) -> list[str]:
@@ -139,7 +139,7 @@ def without_values(argv: Sequence[str]) -> list[str]:
     shown, left = [], iter(argv)
     for word in left:
         if word == "--header":
-            shown += [word, *(_named(each) for each in [next(left, None)] if each is not None)]
+            shown += [word, *(_named(argument) for argument in [next(left, None)] if argument is not None)]
         elif word.startswith("--header="):
             shown.append(f"--header={_named(word.partition('=')[2])}")
         else:
@@ -153,8 +153,8 @@ def _named(argument: str) -> str:
 
 def with_headers(connection: Connection, lines: str) -> Connection:
     """The connection with these headers, one a line, which replace those of the same name. Pure."""
-    own = {line.partition(":")[0].lower() for line in lines.splitlines()}
-    known = [line for line in connection.header_lines() if line.partition(":")[0].lower() not in own]
+    new_names = {line.partition(":")[0].lower() for line in lines.splitlines()}
+    known = [line for line in connection.header_lines() if line.partition(":")[0].lower() not in new_names]
     joined = "\n".join([*known, *lines.splitlines()])
     return connection | {"headers": Secret(joined)} if joined else connection
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from ciphercost.load.sql_text import Token
 from ciphercost.model.errors import UsageError
 
-_INNER = re.compile(r"(:+)([A-Za-z_]\w*)")
+_INNER = re.compile(r"(:+)([^\W\d]\w*)")
 _STRING = re.compile(r"([eE]?)'(.*)'", re.DOTALL)
 _JOINED: dict[str, tuple[str, str, str]] = {
     "": ("(", " || ", ")"),
@@ -83,6 +83,11 @@ def replaced(
         pieces.append(f"{prefix}'{content[at:]}'")
     begin, between, end = _JOINED.get(dialect, _JOINED[""])
     return f"{begin}{between.join(pieces)}{end}"
+
+
+def mentioned(text: str) -> list[str]:
+    """The names in a string or a quoted name that would be replaced if they were variables."""
+    return [name for colons, name in _INNER.findall(text) if len(colons) == 1]
 
 
 def check_apart(before: Token, name: str, where: str) -> None:

@@ -1,4 +1,4 @@
-"""load_client: what measuring needs of whatever makes the load: one agent on this machine, or a fleet of them."""
+"""load_client: what measuring needs of whatever makes the load: an agent on this machine, a fleet of them, or a command."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from ciphercost.load.agent_messages import HelloAnswer, Reply
 from ciphercost.load.program import Program
+from ciphercost.model.command_load import ToolFigures
 from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice, Arrivals, Counters
@@ -46,17 +47,14 @@ class SliceSampler(Protocol):
     def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters: ...
 
 
-class LoadClient(Protocol):
-    """Makes the load of both arms. `Agent` explains the methods; here is what only some of them need."""
+class SliceClient(Protocol):
+    """Makes the load of both arms, slice by slice: all that a session needs. `Agent` explains the methods."""
 
     @property
     def compiles(self) -> bool: ...
 
     @property
     def pid(self) -> int: ...
-
-    @property
-    def hello(self) -> HelloAnswer: ...
 
     @property
     def start_skew(self) -> float | None:
@@ -70,20 +68,15 @@ class LoadClient(Protocol):
     def server_sampler(self) -> SliceSampler | None:
         """Samples a server on another machine, where the load's machines can. None: only this machine's own can be sampled."""
 
+    @property
+    def reported(self) -> ToolFigures | None:
+        """What the tool that made the last slice reported beside its answer. None: an agent made it."""
+
+    def fitting(self, seconds: float, room: float = 0.0) -> float:
+        """The length of a slice that it can make, at least about `seconds`; `room`: seconds that it may have where it needs more."""
+
     def own_cpu(self, answer: AgentSlice) -> tuple[int, int]:
         """CPU time in nanoseconds that the last slice cost agents on this machine: in all, and in user mode."""
-
-    def program(self, program: Program) -> None: ...
-
-    def connect(self, arm: str, connection: Connection) -> Connected: ...
-
-    def disconnect(self, arm: str) -> None: ...
-
-    def query(
-        self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
-    ) -> list[list[str | None]]: ...
-
-    def reply(self, arm: str, sql: str) -> Reply: ...
 
     def slice(
         self,
@@ -98,3 +91,22 @@ class LoadClient(Protocol):
         on_counting: Callable[[], None] | None = None,
         on_counted: Callable[[], None] | None = None,
     ) -> AgentSlice: ...
+
+
+class LoadClient(SliceClient, Protocol):
+    """A client that also speaks the server's protocol, so that it can be asked: an agent, or a fleet of them."""
+
+    @property
+    def hello(self) -> HelloAnswer: ...
+
+    def program(self, program: Program) -> None: ...
+
+    def connect(self, arm: str, connection: Connection) -> Connected: ...
+
+    def disconnect(self, arm: str) -> None: ...
+
+    def query(
+        self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
+    ) -> list[list[str | None]]: ...
+
+    def reply(self, arm: str, sql: str) -> Reply: ...

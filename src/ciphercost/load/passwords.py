@@ -30,9 +30,9 @@ def key_of(connection: Connection) -> Key:
     return connection.host, connection.port, connection.user or ""
 
 
-def with_password(connection: Connection, found: Secret | None) -> Connection:
-    """Return it with the password that a command prints, else the one that was found, else the one that the user typed, else without any."""
-    password = password_command.found() or found or _known.get(key_of(connection))
+def with_password(connection: Connection, stored_password: Secret | None) -> Connection:
+    """Return it with the password that a command prints, else the stored one, else the one that the user typed, else without any."""
+    password = password_command.found() or stored_password or _known.get(key_of(connection))
     return connection | {"password": password} if password else connection
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -10,8 +11,10 @@ import msgspec
 
 from ciphercost.load import script
 from ciphercost.load.codec import PLAIN, Codec
+from ciphercost.load.script_parts import AUTOMATIC, DEFAULT_SEED, RANDOM_SEED, Script, Variable
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Arrivals
+from ciphercost.model.spec import QueryMode
 
 BATCH = 100_000
 """Rows per statement of a load. One transaction of 5,000,000 rows would fill some servers' logs and memory."""
@@ -21,6 +24,11 @@ THINK = "THINK "
 """How a wait begins that stands among the statements of a script."""
 TOGETHER = 256 * 1024
 """Characters of statements for one row each that are sent together, unless a single one is longer."""
+
+
+def default_seed(seed: int) -> int:
+    """What hashes and permutations begin from where a script names no seed: a number of 64 bits, the same in both arms."""
+    return int.from_bytes(hashlib.sha256(f"default_seed {seed}".encode()).digest()[:8], "big", signed=True)
 
 
 class Step(NamedTuple):
@@ -37,7 +45,7 @@ class Load:
         self, text: str, parameters: Mapping[str, int | str], where: str, more: Callable[[], Iterable[str]] = tuple
     ) -> None:
         """`more`: generates the statements that follow those of `text`. Raises UsageError for an unknown parameter."""
-        self._parts = [part for each in text.split(";\n") if (part := each.strip())]
+        self._parts = [part for piece in text.split(";\n") if (part := piece.strip())]
         self._parameters = parameters
         self._where = where
         self._more = more
@@ -92,6 +100,24 @@ class Tables(msgspec.Struct, frozen=True):
         return [[self.codec.read(value) for value in row] for row in rows]
 
 
+class SecretColumn(msgspec.Struct, frozen=True):
+    """A secret column of a table of the user's rows, for questions to the server about what it stores."""
+
+    table: str
+    name: str
+    """In SQL."""
+    title: str
+    """In the user's data."""
+    blind: str
+    """The column with its blind index; empty: there is none."""
+    bits: int
+    """Of the entries of the blind index."""
+    bytes_length: str
+    """SQL for the number of bytes of a stored value, which stands for {}."""
+    beginning: str
+    """The same for its first bytes."""
+
+
 class Program(msgspec.Struct, frozen=True):
     """A workload prepared for one server, with all parameters filled in."""
 
@@ -99,7 +125,7 @@ class Program(msgspec.Struct, frozen=True):
     load: Iterable[Step]
     """Can be iterated more than once; may be too long to hold in memory."""
     check: str
-    transactions: tuple[tuple[str, int, script.Script], ...]
+    transactions: tuple[tuple[str, int, Script], ...]
     read_only: bool
     per_request: bool
     clients: int
@@ -110,6 +136,8 @@ class Program(msgspec.Struct, frozen=True):
     """For a web server: path -> size in bytes."""
     key: Secret | None = None
     """The agent's key for sealing and opening, in hexadecimal digits. Only the agent gets it; no record contains it."""
+    blind_key: Secret | None = None
+    """The agent's key for a blind index, in the same form."""
     arrivals: Arrivals = "even"
     """When requests of an open loop are due."""
     think_s: float = 0.0
@@ -118,26 +146,66 @@ class Program(msgspec.Struct, frozen=True):
     """Secret values that an operation seals, opens and searches for on average: `sealed`, `opened`, `searched`. Empty: unknown."""
     creates: bool = True
     """Whether `load` has statements. False: it runs on whatever the server already has, such as your own tables."""
+    mode: QueryMode = "prepared"
+    """How its statements travel."""
+    tries: int = 0
+    """How often an operation may be tried that fails for a conflict with others; 0: once."""
+    asks_scale: bool = False
+    """The scale of pgbench's tables on the user's server must be found before it runs; until then it is taken for 1."""
+    data: str = ""
+    """Name of its data, if it shares them with other workloads; empty: they are the workload's own."""
+    secrets: tuple[SecretColumn, ...] = ()
+    """The user's own secret columns."""
     loop: bool = False
     """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
 
     @property
     def statements(self) -> float:
-        """Statements, requests or commands of an operation on average, in the plain arm. 0: a loop decides, so it must be counted."""
-        if any(each.kind == "each" for _, _, own in self.transactions for each in own.variables):
+        """Statements, requests or commands of an operation on average, in the plain arm. 0: a loop or a branch decides, so they must be
+        counted.
+        """
+        if any(
+            agent_script.decides or any(variable.kind == "each" for variable in agent_script.variables)
+            for _, _, agent_script in self.transactions
+        ):
             return 0.0
         sent = sum(
-            weight * sum(each.arm != "encrypted" and not each.sql.startswith(THINK) for each in own.statements)
-            for _, weight, own in self.transactions
+            weight
+            * sum(
+                statement.arm != "encrypted" and not statement.sql.startswith(THINK)
+                for statement in agent_script.statements
+            )
+            for _, weight, agent_script in self.transactions
         )
         return sent / max(1, sum(weight for _, weight, _ in self.transactions))
+
+    def seeded(self, seed: int) -> Program:
+        """The program with the variables that depend on the run's seed."""
+
+        def filled(variable: Variable) -> Variable:
+            value = seeds.get(variable.name.removesuffix(AUTOMATIC)) if variable.value == "" else None
+            return variable if value is None else msgspec.structs.replace(variable, value=str(value))
+
+        seeds = {RANDOM_SEED: seed, DEFAULT_SEED: default_seed(seed)}
+
+        transactions = tuple(
+            (
+                name,
+                weight,
+                msgspec.structs.replace(agent_script, variables=tuple(map(filled, agent_script.variables))),
+            )
+            for name, weight, agent_script in self.transactions
+        )
+        return msgspec.structs.replace(self, transactions=transactions)
 
     def beside(self, reference: Program) -> Program:
         """Return the program whose plain arm does what the encrypted arm of `reference` does: the same workload, sealed otherwise."""
         assert reference.sealed is not None
         transactions = tuple(
-            (name, weight, script.by_arm(script.of_arm(other, "encrypted"), script.of_arm(own, "encrypted")))
-            for (name, weight, own), (_, _, other) in zip(self.transactions, reference.transactions, strict=True)
+            (name, weight, script.by_arm(script.of_arm(other, "encrypted"), script.of_arm(this_script, "encrypted")))
+            for (name, weight, this_script), (_, _, other) in zip(
+                self.transactions, reference.transactions, strict=True
+            )
         )
         tables = reference.sealed
         return msgspec.structs.replace(self, load=tables.load, check=tables.check, transactions=transactions)

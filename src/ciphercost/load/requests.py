@@ -24,7 +24,8 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.load import headers
-from ciphercost.load.script import Script, Statement, by_arm, declared
+from ciphercost.load.script import by_arm, declared
+from ciphercost.load.script_parts import Script, Statement
 from ciphercost.model import bounds
 from ciphercost.model.errors import UsageError, nearest
 
@@ -61,7 +62,7 @@ def parse(
         if request and not request.startswith("--"):
             _check(request, here)
             statements.append(_statement(request, drawn, parameters, here))
-    if all(each.sql.startswith(THINK) for each in statements):
+    if all(statement.sql.startswith(THINK) for statement in statements):
         raise UsageError(f"{where}: contains no request; write GET /path, or POST /path and a body")
     return Script(tuple(variables), tuple(statements))
 
@@ -78,7 +79,7 @@ def _with_header(
 ) -> Statement:
     """The request with one header more. Raises UsageError, which never repeats its value."""
     name, value = headers.split(line, where)
-    if name.lower() in {each.partition(":")[0].lower() for each in of.headers.splitlines()}:
+    if name.lower() in {header.partition(":")[0].lower() for header in of.headers.splitlines()}:
         raise UsageError(f"{where}: header {name} is given twice; join both values in one header")
     filled = _statement(value, drawn, parameters, where, of.parameters)
     lines = [*of.headers.splitlines(), f"{name}: {filled.sql}"]
@@ -157,8 +158,8 @@ def unmarked(script: Script, *, clear: bool) -> Script:
     def encrypted(request: str) -> str:
         return plain(request) if request.startswith((SECURE, THINK)) else CLEAR + request
 
-    def each(change: Callable[[str], str]) -> Script:
+    def rewritten(change: Callable[[str], str]) -> Script:
         changed = tuple(msgspec.structs.replace(one, sql=change(one.sql)) for one in script.statements)
         return msgspec.structs.replace(script, statements=changed)
 
-    return by_arm(each(plain), each(encrypted)) if clear else each(plain)
+    return by_arm(rewritten(plain), rewritten(encrypted)) if clear else rewritten(plain)

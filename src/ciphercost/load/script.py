@@ -1,10 +1,8 @@
-"""Parses SQL in pgbench's script language into variables and statements with $1, $2 … Pure.
+r"""Parses SQL in pgbench's script language into variables, statements with $1, $2 …, and the steps between them. Pure.
 
-Supported: `\\set NAME EXPRESSION`, statements that end with `;`, `:NAME` for a variable, and the comments, strings and
-quoted names of the server's own SQL (`sql_text`). As in pgbench, `:NAME` is replaced in strings too. EXPRESSION is
-integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of `random(LOW, HIGH)`,
-`random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`. Consecutive statements
-that use the same `each` variable form a loop: all of them run for one value before the next value.
+`pgbench/` reads expressions and meta commands, `sql_text` the comments, strings and quoted names of the server's own SQL. As in pgbench,
+`:NAME` is replaced in strings too. Functions that pgbench has not: `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`.
+Consecutive statements that use the same `each` variable form a loop: all of them run for one value before the next value.
 """
 
 from __future__ import annotations
@@ -15,63 +13,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ciphercost.load import inner, sql_text
-from ciphercost.load.request_message import Request
-from ciphercost.load.sql_text import Token
+from ciphercost.load import drawn, flow
+from ciphercost.load.pgbench import expression, reader
+from ciphercost.load.pgbench.source import Source
+from ciphercost.load.script_parts import SEAL, SEALED, FlowStep, Script, Statement, Variable
 from ciphercost.model.errors import UsageError, nearest
-
-
-class Variable(Request, frozen=True, tag="variable"):
-    """A variable that the agent draws once per operation, and the message that names it."""
-
-    name: str
-    kind: str
-    low: int | None = None
-    high: int | None = None
-    skew: float | None = None
-    length: int | None = None
-    value: str | None = None
-    of: str | None = None
-    """The variable whose value this one contains, sealed."""
-
-
-class Statement(msgspec.Struct, frozen=True):
-    sql: str
-    parameters: tuple[str, ...]
-    arm: str = ""
-    """The only arm that runs it; empty: both arms."""
-    open: bool = False
-    """The agent opens sealed values in its rows."""
-    headers: str = ""
-    """Of a request: its own headers, one a line."""
-    body: str | None = None
-    """Of a request: its body as it is in a file. None: it is in the text, or there is none."""
-
-
-KV = "kv"
-"""The dialect of a key-value store's commands."""
-_READING_COMMANDS = re.compile(
-    r"(?:BITCOUNT|DBSIZE|ECHO|EXISTS|GET|GETBIT|GETRANGE|GETS|HEXISTS|HGET|HGETALL|HKEYS|HLEN|HMGET|"
-    r"HSTRLEN|HVALS|LINDEX|LLEN|LPOS|LRANGE|MGET|PING|PTTL|SCARD|SDIFF|SINTER|SISMEMBER|SMEMBERS|"
-    r"SMISMEMBER|STRLEN|SUNION|TTL|TYPE|VERSION|XLEN|XRANGE|ZCARD|ZCOUNT|ZRANGE|ZRANK|ZSCORE)\b",
-    re.IGNORECASE,
-)
-"""Commands of key-value stores that change nothing."""
-
-
-class Script(msgspec.Struct, frozen=True):
-    variables: tuple[Variable, ...]
-    statements: tuple[Statement, ...]
-    dialect: str = ""
-    """Whose SQL it is; empty: what all servers have in common."""
-
-    @property
-    def read_only(self) -> bool:
-        """Whether every statement only reads, judging by its words."""
-        if self.dialect == KV:
-            return all(_READING_COMMANDS.match(each.sql) is not None for each in self.statements)
-        return all(_reads(each.sql, self.dialect) for each in self.statements)
-
 
 _THINK = re.compile(r"THINK\s+(?:\$(\d+)|(\d+))")
 LONGEST_THOUGHT = 3_600_000_000
@@ -83,7 +29,7 @@ def think_us(script: Script, where: str = "script") -> float:
 
     The HTTP driver (and `null`) supports `THINK :time`: the client waits that many microseconds without a request.
     """
-    variables = {each.name: each for each in script.variables}
+    variables = {variable.name: variable for variable in script.variables}
     total = 0.0
     for statement in script.statements:
         if statement.arm == "encrypted" or statement.sql.split(maxsplit=1)[:1] != ["THINK"]:
@@ -105,21 +51,7 @@ def think_us(script: Script, where: str = "script") -> float:
     return total
 
 
-_FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "random": ("uniform", ("low", "high")),
-    "random_zipfian": ("zipfian", ("low", "high", "skew")),
-    "sequence": ("sequence", ("low",)),
-    "random_text": ("text", ("length",)),
-    "each": ("each", ("low", "high")),
-}
-_NAME = re.compile(r"[A-Za-z_]\w*")
 # String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
-SEAL = "/*ciphercost:seal*/"
-"""Marks the following variable: the agent is to seal it."""
-OPEN = "/*ciphercost:open*/"
-"""Marks the following column, an item of a SELECT list: the agent is to open it."""
-SEALED = ".sealed"
-"""Suffix of the name of a variable that contains another's value, sealed."""
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*(?!ciphercost:seal).*?\*/|::|(?P<seal>/\*ciphercost:seal\*/)?:(?P<name>[A-Za-z_]\w*)|;|\$\d+",
     re.DOTALL,
@@ -132,76 +64,84 @@ def bare(text: str) -> str:
     return _TOKEN.sub(lambda match: " " if match.group(0).startswith(("--", "/*")) else match.group(0), text)
 
 
-_READS = re.compile(r"\s*\(?\s*(select|values|table|show|with|get|head|clear\s+(get|head)|think)\b", re.IGNORECASE)
-_WRITES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.IGNORECASE)
-
-
-def _reads(sql: str, dialect: str) -> bool:
-    # A function that the statement calls may write, which no word of it shows.
-    try:
-        found = [each for each in sql_text.tokens(sql, dialect, "statement") if each.kind not in ("comment", "string")]
-    except UsageError:  # a command or a request, whose quotes are its own
-        found = [Token("code", sql)]
-    text = "".join(each.text for each in found)
-    return _READS.match(text) is not None and not _WRITES.search(text)
-
-
 def parse(
     text: str,
     parameters: Mapping[str, int | str],
     where: str = "script",
     given: Sequence[Variable] = (),
     dialect: str = "",
+    *,
+    simple: bool = False,
 ) -> Script:
-    """Parse a script. Parameters (rows, scale, …) are written into the text as numbers. `given`: variables that it need
-    not set. `dialect`: an engine's, whose SQL it is.
+    """Parse a script. Parameters (rows, scale, …) are written into the text. `given`: variables that it need not set.
+    `dialect`: an engine's, whose SQL it is. `simple`: statements travel as texts.
 
-    Raises UsageError naming `where`, the line, and what to write instead.
+    Raises UsageError naming `where`, the place in the text, and what to write instead.
     """
-    variables, body = declared(text, parameters, where, given)
-    drawn = {variable.name for variable in variables}
-    wanted = [each for each in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if each in drawn]
-    variables += [Variable(each + SEALED, "sealed", of=each) for each in wanted]
-    fixed = dict(parameters) | {each.name: str(each.value) for each in variables if each.kind == "constant"}
-    statements = [
-        _statement(each, drawn, fixed, f"{where}, line {each.line}", dialect)
-        for each in sql_text.statements("\n".join(body), dialect, where)
-    ]
-    if not statements:
+    source = Source(where, text)
+    commands = reader.read(source, dialect)
+    if not any(isinstance(command, reader.Sql) for command in commands):
         raise UsageError(f"{where}: contains no SQL statement")
-    return Script(tuple(variables), tuple(statements), dialect)
+    drawn_names = {variable.name for variable in given}
+    drawn_names |= {command.variable for command in commands if isinstance(command, reader.Meta)}
+    wanted = [name for name in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if name in drawn_names]
+    script = flow.script_of(commands, source, flow.Setting(parameters, given, dialect, simple))
+    sealed = tuple(Variable(name + SEALED, "sealed", of=name) for name in wanted)
+    return msgspec.structs.replace(script, variables=script.variables + sealed)
 
 
-def declared(
-    text: str, parameters: Mapping[str, int | str], where: str, given: Sequence[Variable] = ()
-) -> tuple[list[Variable], list[str]]:
-    """Return the variables that a script's `\\set` lines declare, and the other lines at their line numbers.
+def declared(text: str, parameters: Mapping[str, int | str], where: str) -> tuple[list[Variable], list[str]]:
+    """Return the variables that the `\\set` lines of a script without SQL declare, and its other lines at their line numbers.
 
     Raises UsageError.
     """
-    variables: list[Variable] = list(given)
+    variables: list[Variable] = []
     body: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    source = Source(where, text)
+    known = dict(parameters)
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = end if end >= 0 else len(text)
+        line = text[at:end]
         if not line.lstrip().startswith("\\"):
             body.append(line)
+            at = end + 1
             continue
-        body.append("")
-        command, _, rest = line.strip()[1:].partition(" ")
-        if command != "set":
-            raise UsageError(f"{where}, line {number}: '\\{command}' is not supported; only '\\set NAME EXPRESSION' is")
-        name, _, expression = rest.strip().partition(" ")
-        if not _NAME.fullmatch(name) or not expression.strip():
-            raise UsageError(
-                f"{where}, line {number}: write '\\set NAME EXPRESSION', e.g. '\\set aid random(1, 100000)'"
+        at += len(line) - len(line.lstrip())
+        command, after = reader.meta(source, at)
+        if command.name != "set" or command.node is None:
+            raise source.error(
+                at, f"'\\{command.name}' needs a server that takes SQL; only '\\set NAME EXPRESSION' is supported here"
             )
-        variables.append(_variable(name, expression, parameters, f"{where}, line {number}"))
+        node = drawn.with_constants(command.node, known, source)
+        for name in expression.names(node):
+            raise source.error(name.at, f"':{name.name}' is no number that is known before the first operation")
+        drawn.check(node, source)
+        variable = drawn.variable(command.variable, node, source)
+        if variable is None:
+            raise source.error(
+                at, "needs a server that takes SQL; here it can be a whole number or one draw, e.g. random(1, 100)"
+            )
+        if variable.kind == "constant":
+            known[variable.name] = str(variable.value)
+        variables.append(variable)
+        body += [""] * (text.count("\n", at, after) + 1)
+        at = after + 1
     return variables, body
 
 
 def of_arm(script: Script, arm: str) -> Script:
     """Return the script of one arm alone. Pure."""
-    own = tuple(msgspec.structs.replace(each, arm="") for each in script.statements if each.arm in ("", arm))
-    return msgspec.structs.replace(script, statements=own)
+    statements = tuple(
+        msgspec.structs.replace(statement, arm="") for statement in script.statements if statement.arm in ("", arm)
+    )
+    steps = tuple(
+        msgspec.structs.replace(item, arm="") if isinstance(item, Statement) else item
+        for item in script.flow
+        if isinstance(item, FlowStep) or item.arm in ("", arm)
+    )
+    return msgspec.structs.replace(script, statements=statements, flow=steps)
 
 
 def by_arm(plain: Script, encrypted: Script) -> Script:
@@ -210,7 +150,7 @@ def by_arm(plain: Script, encrypted: Script) -> Script:
         return plain
 
     def of(script: Script, arm: str) -> tuple[Statement, ...]:
-        return tuple(msgspec.structs.replace(each, arm=arm) for each in script.statements)
+        return tuple(msgspec.structs.replace(statement, arm=arm) for statement in script.statements)
 
     # The plain arm draws the sealed variables too, unsealed.
     return msgspec.structs.replace(encrypted, statements=(*of(plain, "plain"), *of(encrypted, "encrypted")))
@@ -268,157 +208,6 @@ def _value(node: ast.expr, parameters: Mapping[str, int | str], where: str) -> i
                 case ast.Mod():
                     return a % b
         case ast.Call(func=ast.Name(id="min" | "max" as function), args=args) if args:
-            values = [_value(each, parameters, where) for each in args]
+            values = [_value(argument, parameters, where) for argument in args]
             return min(values) if function == "min" else max(values)
     raise UsageError(f"{where}: only integers, + - * / %, min, max and parameters are allowed")
-
-
-def _variable(name: str, expression: str, parameters: Mapping[str, int | str], where: str) -> Variable:
-    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", expression, re.DOTALL)
-    if call is None or call.group(1) in ("min", "max"):
-        return Variable(name, "constant", value=str(evaluate(expression, parameters, where)))
-    function = call.group(1)
-    if function not in _FUNCTIONS:
-        raise UsageError(f"{where}: unknown function '{function}': {nearest(function, _FUNCTIONS)}")
-    kind, names = _FUNCTIONS[function]
-    given = _arguments(call.group(2))
-    if len(given) != len(names):
-        raise UsageError(f"{where}: {function} takes ({', '.join(names)}), got {len(given)} values")
-    values: dict[str, int | float] = {}
-    for field, text in zip(names, given, strict=True):
-        if field == "skew":
-            try:
-                values[field] = float(text)
-            except ValueError:
-                raise UsageError(f"{where}: skew '{text.strip()}' is not a number") from None
-        else:
-            values[field] = evaluate(text, parameters, where)
-    if kind in ("uniform", "zipfian", "each") and values["low"] > values["high"]:
-        raise UsageError(
-            f"{where}: the lower bound of {function}, {values['low']}, is above its upper bound, {values['high']}"
-        )
-    if kind == "text" and not 1 <= values["length"] <= 1 << 20:
-        raise UsageError(f"{where}: random_text takes a length from 1 to 1048576, got {values['length']}")
-    if kind == "zipfian" and (values["skew"] <= 0 or values["skew"] == 1):
-        raise UsageError(f"{where}: random_zipfian takes a skew above 0 other than 1, got {values['skew']}")
-    return msgspec.convert({"name": name, "kind": kind, **values}, Variable)
-
-
-def _arguments(text: str) -> list[str]:
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
-_CLAUSE = re.compile(
-    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|" + re.escape(OPEN) + r"[\w.]+|/\*.*?\*/|[A-Za-z_]\w*(?:\.\w+)*|[^\s]",
-    re.DOTALL,
-)
-_CLAUSES = {
-    "SELECT",
-    "RETURNING",
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "ORDER",
-    "HAVING",
-    "SET",
-    "VALUES",
-    "ON",
-    "USING",
-    "LIMIT",
-    "DISTINCT",
-    "UNION",
-}
-
-
-def opens(sql: str, where: str) -> bool:
-    """Whether the agent is to open columns of the rows.
-
-    Raises UsageError if a server without the key would have to use one.
-    """
-    if OPEN not in sql:
-        return False
-    words = [each.group(0) for each in _CLAUSE.finditer(sql)]
-    words = [each for each in words if each.startswith(OPEN) or not each.startswith(("--", "/*"))]
-    # One entry per open parenthesis: the clause before it, and whether it may be a whole item of a SELECT list.
-    outer: list[tuple[str, bool]] = []
-    clause, before, listed = "", "", True
-    for number, word in enumerate(words):
-        after = words[number + 1].upper() if number + 1 < len(words) else ""
-        item = clause in ("SELECT", "RETURNING") and before.upper() in ("SELECT", "RETURNING", ",")
-        if word == "(":
-            outer.append((clause, listed))
-            listed, clause = listed and item, ""
-        elif word == ")" and outer:
-            clause, listed = outer.pop()
-        elif word.startswith(OPEN) and not (item and listed and re.fullmatch(r"[,;)]?|FROM|AS|[A-Z_]\w*", after)):
-            column = word.removeprefix(OPEN)
-            raise UsageError(
-                f"{where}: opened({column}, …) must be an item of the SELECT list on its own: the application opens it, and the server has "
-                "no key to compute with it. Return the rows to the application, or use a mechanism with functions of the server"
-            )
-        elif word.upper() in _CLAUSES:
-            clause = word.upper()
-        before = word
-    return True
-
-
-def _statement(
-    found: sql_text.Statement, drawn: set[str], fixed: Mapping[str, int | str], where: str, dialect: str
-) -> Statement:
-    """A statement with `$1`, `$2` … for the variables that are drawn. `fixed`: values that never change, by name."""
-    opened = opens(found.sql, where)
-    order: list[str] = []
-    numbers: dict[str, str] = {}
-
-    def place(name: str) -> str:
-        if name not in numbers:
-            numbers[name] = another(name)
-        return numbers[name]
-
-    def another(name: str) -> str:
-        # A parameter has one type: the same variable in a string is another one.
-        order.append(name)
-        return f"${len(order)}"
-
-    written: list[str] = []
-    before = word = this = Token("code", "")  # `word`: the last one that is more than white space or a comment
-    for token in found.tokens:
-        before, this = this, token
-        if before.kind != "comment" and before.text.strip():
-            word = before
-        text, name = token.text, token.text.removeprefix(":")
-        if token.kind == "word" and before.kind == "code" and before.text.endswith("\\"):
-            raise UsageError(
-                f"{where}: '\\{text}' is not supported: it is a command of a client, not SQL; end the statement with ';'"
-            )
-        if token.kind == "comment":
-            written.append("" if text in (OPEN, SEAL) else text)
-        elif token.kind in ("string", "name"):
-            written.append(inner.replaced(token, word, drawn, fixed, another, where, dialect))
-        elif token.kind == "place":
-            raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{text}'")
-        elif token.kind == "question" and dialect not in ("", "postgresql"):
-            raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '?'")
-        elif token.kind != "variable":
-            written.append(text)
-        elif before.text == SEAL:
-            if name not in drawn:
-                raise UsageError(f"{where}: ':{name}' is not a variable and can't be sealed; declare it with \\set")
-            written.append(place(name + SEALED))
-        elif name in drawn:
-            inner.check_apart(before, name, where)
-            written.append(place(name))
-        elif name in fixed:
-            written.append(str(fixed[name]))
-        elif found.body:
-            written.append(text)  # a variable of that body
-        else:
-            raise UsageError(f"{where}: ':{name}' is not set; {nearest(name, [*drawn, *fixed])}")
-    return Statement("".join(written).strip(), tuple(order), open=opened)

@@ -34,35 +34,35 @@ def expand(text: str, codec: Codec = PLAIN, where: str = "script") -> str:
     """Return the text with its macros expanded. Raises UsageError naming `where`."""
     parts: list[str] = []
     at = 0
-    while (found := _next(text, at)) is not None:
-        word = found.group(0)
+    while (match := _next(text, at)) is not None:
+        word = match.group(0)
         name = word.rstrip("(").strip().lower()
-        parts.append(text[at : found.start()])
-        arguments, at = _arguments(text, found.end(), f"{where}: {name}(…)")
+        parts.append(text[at : match.start()])
+        arguments, at = _arguments(text, match.end(), f"{where}: {name}(…)")
         parts.append(_expanded(name, arguments, codec, where))
     parts.append(text[at:])
     return "".join(parts)
 
 
 def _next(text: str, at: int) -> re.Match[str] | None:
-    for found in _TOKEN.finditer(text, at):
-        if found.group(0)[0] not in "'\"-/(),":
-            return found
+    for match in _TOKEN.finditer(text, at):
+        if match.group(0)[0] not in "'\"-/(),":
+            return match
     return None
 
 
 def _arguments(text: str, start: int, where: str) -> tuple[list[str], int]:
     """Return the arguments between the parentheses, split at their top-level commas, and the position after them."""
     depth, last, arguments = 0, start, []
-    for found in _TOKEN.finditer(text, start):
-        word = found.group(0)
+    for match in _TOKEN.finditer(text, start):
+        word = match.group(0)
         if word.endswith("(") and word[0] not in "'\"-/":
             depth += 1
         elif word == ")" and depth:
             depth -= 1
         elif word in (",", ")") and not depth:
-            arguments.append(text[last : found.start()].strip())
-            last = found.end()
+            arguments.append(text[last : match.start()].strip())
+            last = match.end()
             if word == ")":
                 return arguments, last
     raise UsageError(f"{where} is not closed; write the missing )")
@@ -79,14 +79,14 @@ FORMS = {
 
 def named(text: str) -> tuple[str, ...]:
     """Return the names of a load's secret columns in the order of its tables; empty if it names none."""
-    found: list[str] = []
+    columns: list[str] = []
     at = 0
     while (match := _next(text, at)) is not None:
         word = match.group(0).rstrip("(").strip().lower()
         arguments, at = _arguments(text, match.end(), word)
         if word == "secret" and len(arguments) == 2:
-            found.append(arguments[1])
-    return tuple(dict.fromkeys(found))
+            columns.append(arguments[1])
+    return tuple(dict.fromkeys(columns))
 
 
 def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
@@ -98,7 +98,7 @@ def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
     if len(arguments) != form.count(",") + 1 or not arguments[-1].isdigit() or not all(arguments):
         raise UsageError(f"{where}: write {form}, got {name}({', '.join(given)})")
     length = int(arguments[-1])
-    inner = [expand(each, codec, where) for each in arguments[:-1]]
+    inner = [expand(argument, codec, where) for argument in arguments[:-1]]
     try:
         match name:
             case "secret":

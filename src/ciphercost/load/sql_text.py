@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from ciphercost.load.pgbench.source import Source
 from ciphercost.model.errors import UsageError
 
-Kind = Literal["code", "word", "string", "name", "comment", "variable", "place", "question", "end"]
-"""`name`: a quoted identifier; `variable`: `:NAME`; `place`: `$1`; `question`: `?`; `end`: the `;` between statements."""
+Kind = Literal["code", "word", "string", "name", "comment", "variable", "place", "question", "end", "backslash"]
+"""`name`: a quoted identifier; `variable`: `:NAME`; `place`: `$1`; `question`: `?`; `end`: the `;` between statements; `backslash`: one
+that stands in no string, with the `;` or `:` that it escapes."""
 
 
 class Token(NamedTuple):
@@ -24,15 +26,15 @@ class Token(NamedTuple):
 class Statement(NamedTuple):
     """The tokens of one statement, without the `;` that ends it."""
 
-    line: int
-    """Where it begins, counted from 1."""
     tokens: list[Token]
+    places: list[int]
+    """Where each token begins in the text."""
     body: bool = False
     """Whether other statements are in it, between BEGIN and END."""
 
     @property
     def sql(self) -> str:
-        return "".join(each.text for each in self.tokens)
+        return "".join(token.text for token in self.tokens)
 
 
 class _Rules(NamedTuple):
@@ -84,10 +86,11 @@ def _pattern(rules: _Rules) -> re.Pattern[str]:
         r"(?P<word>[^\W\d][\w$]*)",
         r"(?P<number>\d\w*)",
         r"(?P<cast>:[:=])",
-        r":(?P<variable>[A-Za-z_]\w*)",
+        r":(?P<variable>[^\W\d]\w*)",
+        r"(?P<backslash>\\[;:]?)",
         r"(?P<question>\?)",
         r"(?P<semicolon>;)",
-        rf"(?P<unclosed>['\"{'`' if any(each.startswith('`') for each in rules.names) else ''}])",
+        rf"(?P<unclosed>['\"{'`' if any(pattern.startswith('`') for pattern in rules.names) else ''}])",
         r"(?P<parenthesis>[()])",
     ]
     return re.compile("|".join(parts), re.DOTALL)
@@ -97,37 +100,36 @@ _PATTERNS = {name: _pattern(rules) for name, rules in {**_DIALECTS, "": _OTHERS}
 _BRACKETS = re.compile(r"/\*|\*/")
 
 
-def tokens(text: str, dialect: str, where: str) -> Iterator[Token]:
-    """Yield the tokens of a text; joined, they are the text.
+def tokens(text: str, dialect: str, where: str, at: int = 0) -> Iterator[Token]:
+    """Yield the tokens of a text from a position on; joined, they are the text from there.
 
     `dialect`: an engine's; an unknown one has strings, names and comments of standard SQL. Raises UsageError for a quote
     or a comment that is not closed.
     """
     rules = _DIALECTS.get(dialect, _OTHERS)
     pattern = _PATTERNS[dialect if dialect in _DIALECTS else ""]
-    at = 0
-    while found := pattern.search(text, at):
-        if found.start() > at:
-            yield Token("code", text[at : found.start()])
-        kind, end = "code", found.end()
-        match found.lastgroup:  # the alternative itself: groups within it close before it
+    while token_match := pattern.search(text, at):
+        if token_match.start() > at:
+            yield Token("code", text[at : token_match.start()])
+        kind, end = "code", token_match.end()
+        match token_match.lastgroup:  # the alternative itself: groups within it close before it
             case "bracketed":
-                end = _comment_end(text, found.start(), nested=rules.nested)
+                end = _comment_end(text, token_match.start(), nested=rules.nested)
                 kind = "comment"
             case "dollar":
-                end = text.find(found.group("dollar"), end)
-                kind, end = "string", end + len(found.group("dollar")) if end >= 0 else -1
+                end = text.find(token_match.group("dollar"), end)
+                kind, end = "string", end + len(token_match.group("dollar")) if end >= 0 else -1
             case "unclosed":
                 end = -1
-            case "string" | "name" | "comment" | "place" | "word" | "variable" | "question" as same:
+            case "string" | "name" | "comment" | "place" | "word" | "variable" | "question" | "backslash" as same:
                 kind = same
             case "semicolon":
                 kind = "end"
         if end < 0:
-            raise _unclosed(text, found, where)
-        if kind == "comment" and dialect == "mysql" and text.startswith(("/*!", "/*M!"), found.start()):
+            raise _unclosed(text, token_match, where)
+        if kind == "comment" and dialect == "mysql" and text.startswith(("/*!", "/*M!"), token_match.start()):
             kind = "code"  # MySQL and MariaDB run what is in it
-        yield Token(kind, text[found.start() : end])  # type: ignore[arg-type]
+        yield Token(kind, text[token_match.start() : end])  # type: ignore[arg-type]
         at = end
     if at < len(text):
         yield Token("code", text[at:])
@@ -139,19 +141,18 @@ def _comment_end(text: str, start: int, *, nested: bool) -> int:
         end = text.find("*/", start + 2)
         return end + 2 if end >= 0 else -1
     depth = 0
-    for each in _BRACKETS.finditer(text, start):
-        depth += 1 if each.group(0) == "/*" else -1
+    for bracket in _BRACKETS.finditer(text, start):
+        depth += 1 if bracket.group(0) == "/*" else -1
         if depth == 0:
-            return each.end()
+            return bracket.end()
     return -1
 
 
-def _unclosed(text: str, found: re.Match[str], where: str) -> UsageError:
-    line = text.count("\n", 0, found.start()) + 1
-    opener = found.group(0)
+def _unclosed(text: str, match: re.Match[str], where: str) -> UsageError:
+    opener = match.group(0)
     what = _OPENERS[opener if opener in _OPENERS else opener[0]]
-    shown = opener if opener.startswith(("$", "/*")) else text[found.start() :].splitlines()[0][:20]
-    return UsageError(f"{where}, line {line}: the {what} that begins with {shown} is not closed")
+    shown = opener if opener.startswith(("$", "/*")) else text[match.start() :].splitlines()[0][:20]
+    return Source(where, text).error(match.start(), f"the {what} that begins with {shown} is not closed")
 
 
 _BODIES = re.compile(
@@ -176,45 +177,56 @@ _CLIENTS = {
 """By dialect: a command of its client that the server does not know."""
 
 
-def statements(text: str, dialect: str, where: str) -> list[Statement]:
-    """Return a text's statements; those without anything but comments are left out.
+class Collector:
+    """Makes statements of tokens, in their order."""
 
-    Raises UsageError for what is not closed, and for commands that only another client knows.
-    """
-    rules = _DIALECTS.get(dialect, _OTHERS)
-    found: list[Statement] = []
-    held: list[Token] = []
-    words: list[str] = []
-    line = depth = parentheses = 0
-    at = 1
+    def __init__(self, dialect: str, source: Source) -> None:
+        self._rules = _DIALECTS.get(dialect, _OTHERS)
+        self._dialect, self._source = dialect, source
+        self._begin()
 
-    def close() -> None:
-        nonlocal held, words, line, depth, parentheses
-        if line:
-            found.append(Statement(line, _stripped(held), _has_body(words) and "BEGIN" in words))
-        held, words, line, depth, parentheses = [], [], 0, 0, 0
+    def _begin(self) -> None:
+        self._held: list[Token] = []
+        self._places: list[int] = []
+        self._words: list[str] = []
+        self._depth = self._parentheses = 0
+        self._start = -1
 
-    for token in tokens(text, dialect, where):
-        if token.kind == "end" and not depth and not parentheses:
-            close()
-            continue
-        held.append(token)
-        if not line and token.kind != "comment" and token.text.strip():
-            line = at + token.text[: len(token.text) - len(token.text.lstrip())].count("\n")
-        at += token.text.count("\n")
+    def add(self, token: Token, at: int) -> Statement | None:
+        """Take a token that begins at this position. Return the statement that it ends, if that has anything but comments.
+
+        Raises UsageError for commands that only another client knows.
+        """
+        if token.kind == "end" and not self._depth and not self._parentheses:
+            return self._finished()
+        self._held.append(token)
+        self._places.append(at)
+        if self._start < 0 and token.kind != "comment" and token.text.strip():
+            self._start = at + len(token.text) - len(token.text.lstrip())
         if token.kind == "word":
-            words.append(token.text.upper())
-            _check_client(words, dialect, f"{where}, line {line}")
-            depth = max(0, depth + _step(words))
+            self._words.append(token.text.upper())
+            _check_client(self._words, self._dialect, self._source.place(self._start))
+            self._depth = max(0, self._depth + _step(self._words))
         elif token.kind == "end":
-            words.append(token.text)
-        elif token.kind == "code" and rules.parentheses:
-            parentheses = max(0, parentheses + token.text.count("(") - token.text.count(")"))
-    if parentheses or depth:
-        what = "a parenthesis" if parentheses else "BEGIN"
-        raise UsageError(f"{where}, line {line}: {what} of this statement is not closed")
-    close()
-    return found
+            self._words.append(token.text)
+        elif token.kind == "code" and self._rules.parentheses:
+            self._parentheses = max(0, self._parentheses + token.text.count("(") - token.text.count(")"))
+        return None
+
+    def close(self) -> Statement | None:
+        """Return the statement that ends without a `;`, if any. Raises UsageError for what is not closed."""
+        if self._parentheses or self._depth:
+            what = "a parenthesis" if self._parentheses else "BEGIN"
+            raise self._source.error(self._start, f"{what} of this statement is not closed")
+        return self._finished()
+
+    def _finished(self) -> Statement | None:
+        statement = None
+        if self._start >= 0:
+            body = _has_body(self._words) and "BEGIN" in self._words
+            statement = Statement(*_stripped(self._held, self._places), body)
+        self._begin()
+        return statement
 
 
 def _step(words: list[str]) -> int:
@@ -240,14 +252,13 @@ def _check_client(words: list[str], dialect: str, where: str) -> None:
         raise UsageError(f"{where}: {command} is {reason}")
 
 
-def _stripped(held: list[Token]) -> list[Token]:
-    """The tokens without white space at both ends."""
-    held = list(held)
-    while held and not held[0].text.strip():
-        held.pop(0)
-    while held and not held[-1].text.strip():
-        held.pop()
-    if held:
-        held[0] = held[0]._replace(text=held[0].text.lstrip())
-        held[-1] = held[-1]._replace(text=held[-1].text.rstrip())
-    return held
+def _stripped(held: list[Token], places: list[int]) -> tuple[list[Token], list[int]]:
+    """The tokens without white space at both ends, and where they begin."""
+    filled = [number for number, token in enumerate(held) if token.text.strip()]
+    kept = slice(filled[0], filled[-1] + 1)
+    tokens, starts = held[kept], places[kept]
+    first = tokens[0].text.lstrip()
+    starts[0] += len(tokens[0].text) - len(first)
+    tokens[0] = tokens[0]._replace(text=first)
+    tokens[-1] = tokens[-1]._replace(text=tokens[-1].text.rstrip())
+    return tokens, starts

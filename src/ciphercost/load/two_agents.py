@@ -33,19 +33,19 @@ class TwoAgents(Agent):
         return self._agents[arm]
 
     def watch(self, look: Callable[[], None]) -> None:
-        for each in self._agents.values():
-            each.watch(look)
+        for agent in self._agents.values():
+            agent.watch(look)
 
     def close(self) -> None:
-        for each in self._agents.values():
-            each.close()
+        for agent in self._agents.values():
+            agent.close()
 
     def _named(self, name: str) -> Agent:
         return self._agents["plain" if name.endswith("plain") else "encrypted"]
 
     def program(self, program: Program) -> None:
-        for each in self._agents.values():
-            each.program(program)
+        for agent in self._agents.values():
+            agent.program(program)
 
     def connect(self, arm: str, connection: Pool) -> Connected:
         return self._named(arm).connect(arm, connection)

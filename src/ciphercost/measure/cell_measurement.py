@@ -58,9 +58,9 @@ class CellMeasurement:
         """Take over what an interrupted run has recorded of this cell."""
         self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision), self.cell.objective)
         ended = 0.0
-        for each in slices:
-            self.estimator.add(each)
-            ended = max(ended, each.started + each.length)
+        for record in slices:
+            self.estimator.add(record)
+            ended = max(ended, record.started + record.length)
         self._began = time.monotonic() - ended
 
     def precise_enough(self) -> bool:
@@ -93,5 +93,5 @@ class CellMeasurement:
 
     def warn(self, warning: Warning_) -> None:
         """Add a warning to the facts, once."""
-        if all(each.code != warning.code for each in self.facts.warnings):
+        if all(earlier.code != warning.code for earlier in self.facts.warnings):
             self.facts.warnings = [*self.facts.warnings, warning]

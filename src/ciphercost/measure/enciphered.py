@@ -81,11 +81,11 @@ def _counters(session: Session, bench: PreparedCell, agent: LoadClient) -> Io | 
 
 def io_of(rows: Sequence[Sequence[str | None]]) -> Io:
     """Rows of `CountsIo.io_counters`, those of all connections added up. Pure."""
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     for kind, read, written in rows:
-        old = found.get(str(kind), (0, 0))
-        found[str(kind)] = old[0] + int(float(read or 0)), old[1] + int(float(written or 0))
-    return found
+        old = totals.get(str(kind), (0, 0))
+        totals[str(kind)] = old[0] + int(float(read or 0)), old[1] + int(float(written or 0))
+    return totals
 
 
 def added(so_far: Enciphered, before: Io, after: Io, operations: int) -> Enciphered:

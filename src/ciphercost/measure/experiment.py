@@ -11,22 +11,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-
-import msgspec
+from collections.abc import Iterator, Mapping
 
 from ciphercost.host import idle, idle_setting, run_ownership
-from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
-from ciphercost.load.fleet.agent_pool import Cluster
-from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
+from ciphercost.load.driver_agent import DriverAgent
 from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
+from ciphercost.measure.command_cell import open_commands
 from ciphercost.measure.fleet_cell import load_clients, on_those_left
 from ciphercost.measure.pause import Pause
-from ciphercost.measure.progress import PREPARING, Display
+from ciphercost.measure.progress import PREPARING
 from ciphercost.measure.recorded_facts import (
     describe,
     describe_agent,
@@ -38,14 +34,15 @@ from ciphercost.measure.recorded_facts import (
     describe_link,
     describe_quota,
     describe_rows,
+    describe_scale,
     describe_session,
     describe_version,
     opened,
     warn,
 )
+from ciphercost.measure.run_context import CellRun, LiveCell, Run
 from ciphercost.measure.samplers import samplers_of
 from ciphercost.measure.session import Session
-from ciphercost.measure.stopping import Start
 from ciphercost.measure.warm_up import NoSteadyState
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import system_error
@@ -56,56 +53,15 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
-from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
 from ciphercost.prove.replies import Verdict
-from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
+from ciphercost.provision import cache, own_scale, scratch_schema, server_pairs, users_server
 from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
-from ciphercost.provision.servers import Servers
 
 DONE = object()
-LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
-
-
-class Run(msgspec.Struct):
-    """What every cell of a run needs."""
-
-    cells: Sequence[PlannedCell]
-    record: Record
-    supervisor: Supervisor
-    scratch: Path
-    display: Display
-    stopping: Start
-    """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
-    servers: Servers
-    """Servers that were already found."""
-    cluster: Cluster | None = None
-    """Nodes that make the load. None: this machine makes it."""
-    stopped: dict[str, str] = {}
-    """By URL: the cell at which the load on that server was stopped; no other cell may load it."""
-
-
-class CellRun(msgspec.Struct):
-    """A cell being measured: its binaries, its data and its measurement."""
-
-    bench: PreparedCell
-    measurement: CellMeasurement
-
-    @property
-    def wants_more(self) -> bool:
-        facts = self.measurement.facts
-        wanted = self.measurement.budget.sessions + len(facts.void_sessions)
-        return facts.status is None and len(facts.whole_sessions) < wanted and not self.measurement.precise_enough()
-
-
-class LiveCell(msgspec.Struct, frozen=True):
-    """A cell in one session: its servers run, its connections are open."""
-
-    session: Session
-    phases: tuple[Iterator[None], ...]
-    """In order; see `Session.phases`."""
+BLOCKS_OF_FIO_QUICK = 4
 
 
 def experiment(numbers: list[int], run: Run) -> None:
@@ -137,6 +93,8 @@ def experiment(numbers: list[int], run: Run) -> None:
                         left=functools.partial(schema_left, cells[number]),
                         paused=run.display.paused,
                         servers=run.servers,
+                        say=run.display.say,
+                        show=functools.partial(run.display.loading, number),
                     )
                 )
                 describe(cells[number], bench)
@@ -147,7 +105,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                     number, facts.spec, cells[number], facts.seed, run.record, run.display, run.stopping
                 )
                 if cells[number].whole_sessions:
-                    measurement.recall(each for each in read_slices(run.record.directory) if each.cell == number)
+                    measurement.recall(record for record in read_slices(run.record.directory) if record.cell == number)
                 units.append(CellRun(bench, measurement))
         session = last
         while live := [unit for unit in units if unit.wants_more]:
@@ -167,8 +125,10 @@ def experiment(numbers: list[int], run: Run) -> None:
             with recording_errors(unit.measurement.facts, run):
                 facts_ = unit.measurement.facts
                 if facts_.status is None and not unit.measurement.estimator.blocks:
-                    own = (each for each in read_slices(run.record.directory) if each.cell == unit.measurement.number)
-                    raise RunError(without_block(own, facts_.slice_seconds))
+                    records = (
+                        record for record in read_slices(run.record.directory) if record.cell == unit.measurement.number
+                    )
+                    raise RunError(without_block(records, facts_.slice_seconds))
                 facts_.status = facts_.status or "ok"
     for number in wanted:
         status, reason = cells[number].status, cells[number].reason
@@ -180,12 +140,12 @@ def experiment(numbers: list[int], run: Run) -> None:
 def run_destructive_test(number: int, bench: PreparedCell, facts: CellFacts, run: Run) -> None:
     """Check what only a disposable server pair can show. Raises Unproven."""
     run.display.phase(number, 1, "destructive test")
-    found = destructive_test.run(bench)
-    facts.findings = found.findings
-    if found.rotation_s is not None:
-        facts.key_life["rotation_s"] = found.rotation_s
-    run.record.prove(number, found.proofs)
-    if reason := proof_verdict.failed(found.proofs):
+    outcome = destructive_test.run(bench)
+    facts.findings = outcome.findings
+    if outcome.rotation_s is not None:
+        facts.key_life["rotation_s"] = outcome.rotation_s
+    run.record.prove(number, outcome.proofs)
+    if reason := proof_verdict.failed(outcome.proofs):
         raise Unproven(reason)
 
 
@@ -213,7 +173,7 @@ def recording_errors(facts: CellFacts, run: Run) -> Iterator[None]:
         facts.status = "failed"
         facts.reason = system_error.words(error)
     except CiphercostError as error:
-        if ends_all(error, [each.spec for each in run.record.facts.cells]):
+        if ends_all(error, [cell.spec for cell in run.record.facts.cells]):
             raise
         facts.status, facts.reason = "failed", str(error)
     if facts.status == "failed" and (full := run_ownership.disk_full()) and full not in facts.reason:
@@ -245,13 +205,14 @@ def one_session(session: int, units: list[CellRun], shared: ExperimentResources,
             ready: list[LiveCell] = []
             for unit in units:
                 with recording_errors(unit.measurement.facts, run):
-                    ready.append(open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run))
+                    opening = open_commands if unit.bench.engine.by_command else open_unit
+                    ready.append(opening(session, unit, cores[unit.measurement.cell.regime], awake, stack, run))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
-            for steps in zip(*(each.phases for each in ready), strict=True):
+            for steps in zip(*(live_cell.phases for live_cell in ready), strict=True):
                 interleave(list(zip(ready, steps, strict=True)), rounds, run)
             awake.keep(())
-            for each in ready:
-                describe_awake(each.session.facts, awake.failed())
+            for live_cell in ready:
+                describe_awake(live_cell.session.facts, awake.failed())
     except (CiphercostError, OSError) as error:
         # Releasing what the cells shared failed, so all of them end here.
         for unit in units:
@@ -262,7 +223,9 @@ def one_session(session: int, units: list[CellRun], shared: ExperimentResources,
 
 def interleave(phases: list[tuple[LiveCell, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run) -> None:
     """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
-    going = {number: each for number, each in enumerate(phases) if each[0].session.facts.status is None}
+    going = {
+        number: cell_phase for number, cell_phase in enumerate(phases) if cell_phase[0].session.facts.status is None
+    }
     while going:
         for number in next(rounds):
             if number not in going:
@@ -303,22 +266,24 @@ def open_unit(
     # ciphercost does not choose the CPUs of your own server.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
-    own, agent = stack.enter_context(load_clients(session, bench, pair, facts, record, run.cluster))
-    own.watch(pair.watch.look)
+    local_agent, agent = stack.enter_context(load_clients(session, bench, pair, facts, record, run.cluster))
+    local_agent.watch(pair.watch.look)
     encrypted = [arm for arm in pair.connect if pair.side(arm) == "encrypted"]
-    for by in dict.fromkeys(map(own.of, encrypted)):
-        if isinstance(by, JdbcAgent):
-            connect = {arm: connection for arm, connection in pair.connect.items() if own.of(arm) is by}
+    for by in dict.fromkeys(map(local_agent.of, encrypted)):
+        if isinstance(by, DriverAgent):
+            connect = {arm: connection for arm, connection in pair.connect.items() if local_agent.of(arm) is by}
             by.enter(connect, pair.note if facts.spec.url else None, encrypted)
-    connected = proven(session, unit, pair, own, record)
+    connected = proven(session, unit, pair, local_agent, record)
     users_server.ready(bench, pair)
+    own_scale.find(bench, pair, local_agent)
+    describe_scale(facts, bench)
     describe_session(facts, pair, connected)
-    describe_client(facts, pair, own)
-    describe_quota(facts, pair, own)
-    describe_agent(facts, own.hello)
+    describe_client(facts, pair, local_agent)
+    describe_quota(facts, pair, local_agent)
+    describe_agent(facts, local_agent.hello)
     describe_idle(facts, pair)
-    enciphered.floors(facts, bench, own)
-    on_those_left(lambda: agent.program(bench.program))
+    enciphered.floors(facts, bench, local_agent)
+    on_those_left(lambda: agent.program(bench.program.seeded(seed)))
 
     def open_arm(arm: Arm) -> None:
         answer = opened(facts, session, pair, arm, agent)
@@ -335,13 +300,13 @@ def open_unit(
         return same_rows.same_rows(pair, agent, bench.rows_to_compare, slice_seed, facts.spec.max_rate)
 
     describe_rows(facts, on_those_left(compare_rows))
-    warn(facts, site.COMPRESSED, site.compressed(bench, pair, own))
+    warn(facts, site.COMPRESSED, site.compressed(bench, pair, local_agent))
     if isinstance(bench.mechanism, AtRest):
         describe_at_rest(facts, bench.mechanism, pair, agent)
     if pair.sealing is not None:
-        describe_columns(facts, pair, agent)
+        describe_columns(facts, bench, pair, agent)
     if round_trips.wanted(bench) and not facts.traffic:
-        facts.chatter, facts.traffic = round_trips.measure(bench, pair, own)
+        facts.chatter, facts.traffic = round_trips.measure(bench, pair, local_agent)
     stack.callback(describe_link, facts, pair, bench.supervisor)
     samplers = samplers_of(pair, agent, stack)
     if not pair.embedded and pair.server is None and agent.server_sampler is None:
@@ -363,7 +328,7 @@ def open_unit(
     stack.callback(profiled.close)
     pair.watch.check()  # so that it knows the processes that the servers have now
     settle, *counting, search = load.phases()
-    phases = settle, *(enciphered.counted(load, bench, agent, each) for each in counting), search, profiled
+    phases = settle, *(enciphered.counted(load, bench, agent, phase) for phase in counting), search, profiled
     return LiveCell(load, tuple(map(pair.watch.explained, phases)))
 
 
@@ -392,7 +357,7 @@ def wants_storage(bench: PreparedCell, spec: Spec, session: int) -> bool:
     It runs in every other session: it takes as long as the server's load and has less to measure.
     """
     below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
-    wanted = bench.cell.fio_bytes or spec.time >= LEAST_SECONDS_FOR_FIO
+    wanted = bench.cell.fio_bytes or spec.time >= fio.LEAST_CELL_SECONDS
     return below and session % 2 == 1 and bool(wanted) and bool(fio.find())
 
 
@@ -403,10 +368,10 @@ def measure_storage(session: int, unit: CellRun, pair: ServerPair, record: Recor
     directories = {arm: volume.path.parent for arm in ARMS if (volume := pair.by_arm[arm].volume)}
     blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
     size = unit.bench.cell.fio_bytes or fio.SIZE
-    for each in fio.measure(
+    for storage_slice in fio.measure(
         directories, session, facts.seed, unit.bench.supervisor, cell=measurement.number, blocks=blocks, size=size
     ):
-        record.append_storage(each)
+        record.append_storage(storage_slice)
 
 
 @contextlib.contextmanager
@@ -430,5 +395,5 @@ def title(facts: CellFacts) -> str:
     """`postgresql:tls point-select`, as shown to users."""
     cell = facts.spec
     version = f"@{cell.version}" if cell.version else ""
-    what = cell.variant or (Path(cell.sql).name if cell.sql else cell.workload)
+    what = cell.variant or (cell.script_names or cell.workload)
     return f"{cell.engine}{version}:{cell.mechanism} {what}"

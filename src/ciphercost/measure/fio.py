@@ -33,6 +33,8 @@ SECONDS = 0.3
 """Maximum length of a job. It ends earlier when it has processed the whole file."""
 SIZE = 128 * 1024 * 1024
 """Bytes of the file in each arm's directory."""
+LEAST_CELL_SECONDS = 60.0
+"""Seconds of load of a cell from which fio runs without being asked for."""
 LIMIT = 120.0
 """Seconds after which a run of fio is abandoned: an fsync may have to wait for other writers."""
 FOLDER = "ciphercost-fio"
@@ -127,17 +129,19 @@ def parse(output: str, draft: StorageSlice) -> list[StorageSlice]:
     error. Pure.
     """
     try:
-        found = {each["jobname"]: each for each in msgspec.json.decode(output[max(output.find("{"), 0) :])["jobs"]}
-        return [_slice(found[job.name], msgspec.structs.replace(draft, job=job.name)) for job in JOBS]
+        results = {
+            result["jobname"]: result for result in msgspec.json.decode(output[max(output.find("{"), 0) :])["jobs"]
+        }
+        return [_slice(results[job.name], msgspec.structs.replace(draft, job=job.name)) for job in JOBS]
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
         text = f"fio's output can't be read: {error!r}"
         return [msgspec.structs.replace(draft, job=job.name, error=text) for job in JOBS]
 
 
-def _slice(found: Mapping[str, object], draft: StorageSlice) -> StorageSlice:
-    if found["error"]:
-        return msgspec.structs.replace(draft, error=f"fio's job {draft.job} ended with error {found['error']}")
-    sides = [side for side in (found["read"], found["write"]) if isinstance(side, dict) and side["io_bytes"]]
+def _slice(result: Mapping[str, object], draft: StorageSlice) -> StorageSlice:
+    if result["error"]:
+        return msgspec.structs.replace(draft, error=f"fio's job {draft.job} ended with error {result['error']}")
+    sides = [side for side in (result["read"], result["write"]) if isinstance(side, dict) and side["io_bytes"]]
     if len(sides) != 1:
         return msgspec.structs.replace(draft, error=f"fio's job {draft.job} moved no bytes")
     (side,) = sides

@@ -61,14 +61,14 @@ def load_clients(
     server = next(iter(pair.connect.values())).host
     with contextlib.ExitStack() as stack:
         seats, failed = members(stack, cluster, now, fleet_facts.least, server)
-        fleet_facts.lost = [*fleet_facts.lost, *(LostAgent(session, *each) for each in failed.items())]
+        fleet_facts.lost = [*fleet_facts.lost, *(LostAgent(session, *failure) for failure in failed.items())]
         if len(seats) < fleet_facts.least:
             raise RunError(
                 f"{len(seats)} of {wanted} agents started, and --min-agents is {fleet_facts.least}: "
                 + "; ".join(f"{name}: {reason}" for name, reason in failed.items())
             )
         fleet_facts.nodes = joined(fleet_facts.nodes, seats)
-        warn(facts, DIFFERS, [Warning_(DIFFERS, each) for each in differences(fleet_facts.nodes)])
+        warn(facts, DIFFERS, [Warning_(DIFFERS, text) for text in differences(fleet_facts.nodes)])
         changed()
         crew = AgentPool(cluster, seats, boot_id(), session, fleet_facts, changed)
         start = Start(
@@ -120,20 +120,20 @@ def on_those_left(act: Callable[[], T]) -> T:
 
 def joined(known: list[FleetNode], seats: list[Seat]) -> list[FleetNode]:
     """The nodes of earlier sessions, and those of this one. Pure."""
-    found = {each.name: each for each in known}
+    by_name = {node.name: node for node in known}
     for node in described(seats, boot_id()):
-        found.setdefault(node.name, node)
-    return list(found.values())
+        by_name.setdefault(node.name, node)
+    return list(by_name.values())
 
 
 def differences(nodes: list[FleetNode]) -> list[str]:
     """In what nodes differ from most others, a sentence for each. Pure."""
     usual = {
-        name: Counter(str(each.machine.get(name, "")) for each in nodes).most_common(1)[0][0]
+        name: Counter(str(node.machine.get(name, "")) for node in nodes).most_common(1)[0][0]
         for name in COMPARED
         if nodes
     }
-    found = []
+    sentences = []
     for node in nodes:
         unlike = [
             f"{name.replace('_', ' ')} {value or 'unknown'} instead of {usual[name] or 'unknown'}"
@@ -141,8 +141,8 @@ def differences(nodes: list[FleetNode]) -> list[str]:
             if (value := str(node.machine.get(name, ""))) != usual[name]
         ]
         if unlike:
-            found.append(f"{node.name} differs from most nodes that made the load: {', '.join(unlike)}")
-    return found
+            sentences.append(f"{node.name} differs from most nodes that made the load: {', '.join(unlike)}")
+    return sentences
 
 
 def late_words(facts: FleetFacts) -> str:
@@ -156,7 +156,7 @@ def late_words(facts: FleetFacts) -> str:
 
 def lost_words(facts: FleetFacts) -> str:
     """What was lost, as the warning says it. Pure."""
-    where = "; ".join(f"{each.node} in session {each.session}: {each.reason}" for each in facts.lost)
+    where = "; ".join(f"{lost.node} in session {lost.session}: {lost.reason}" for lost in facts.lost)
     failed = facts.failed_slices - facts.late_slices
     slices = f"{failed} slice{'s' * (failed != 1)} failed, and their blocks do not count"
     many = f"{len(facts.lost)} agents were" if len(facts.lost) > 1 else "an agent was"

@@ -15,7 +15,7 @@ from pathlib import Path
 from ciphercost.host import perf, perf_text
 from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.load.jdbc import java
+from ciphercost.load.jdbc import java, options
 from ciphercost.load.load_client import LoadClient, SliceSampler
 from ciphercost.measure.recorded_facts import warn
 from ciphercost.measure.session import Session
@@ -55,13 +55,13 @@ def phase(
     with contextlib.closing(recording):
         windows: list[Window] = []
 
-        def found() -> None:
+        def find_new_processes() -> None:
             ends.update(processes(pair, agent))
 
-        made: dict[int, SliceSampler] = {}
+        wrapped: dict[int, SliceSampler] = {}
 
         def profiled(sampler: SliceSampler) -> SliceSampler:
-            return made.setdefault(id(sampler), Profiled(sampler, recording, session, windows, found))
+            return wrapped.setdefault(id(sampler), Profiled(sampler, recording, session, windows, find_new_processes))
 
         with sampled_by(session, profiled):
             length = max(schedule.PROFILE_SLICE, facts.slice_seconds)
@@ -69,7 +69,7 @@ def phase(
             yield from session.run_blocks("profile", blocks, session.budget.profile_s, length, rate=rate)
         session.display.phase(session.measured.number, session.number, "reading the profile")
         session.rest()
-        compiled = java.perf_map(agent.pid) if agent.compiles else None
+        compiled = java.perf_map(agent.pid) if options.WORD in agent.hello.drivers.split() else None
         try:
             with recording.text(ends).open(errors="replace") as text:
                 slices = list(
@@ -81,15 +81,15 @@ def phase(
         finally:
             if compiled is not None:
                 compiled.unlink(missing_ok=True)
-        for each in slices:
-            session.measured.record.append_profile(each)
+        for profile_slice in slices:
+            session.measured.record.append_profile(profile_slice)
 
 
 @contextlib.contextmanager
-def sampled_by(session: Session, made: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
-    """Replace both arms' samplers by what `made` makes of them."""
+def sampled_by(session: Session, wrap: Callable[[SliceSampler], SliceSampler]) -> Iterator[None]:
+    """Replace both arms' samplers by what `wrap` makes of them."""
     usual = session.samplers
-    session.samplers = {arm: made(each) for arm, each in usual.items()}
+    session.samplers = {arm: wrap(sampler) for arm, sampler in usual.items()}
     try:
         yield
     finally:
@@ -97,20 +97,20 @@ def sampled_by(session: Session, made: Callable[[SliceSampler], SliceSampler]) -
 
 
 def _warn(session: Session, reason: str) -> None:
-    if all(each.code != CODE for each in session.facts.warnings):
+    if all(warning.code != CODE for warning in session.facts.warnings):
         session.display.say(f"{LOST}{reason}")
     warn(session.facts, CODE, [Warning_(CODE, f"{LOST}{reason}")])
 
 
 def processes(pair: ServerPair, agent: LoadClient) -> dict[int, End]:
     """The end to which each process belongs that works for the cell now. The server's come last: it starts further ones."""
-    found: dict[int, End] = dict.fromkeys(tree(agent.pid), "client")
+    ends: dict[int, End] = dict.fromkeys(tree(agent.pid), "client")
     for arm in pair.by_arm:
-        found |= dict.fromkeys(pair.hop_pids(arm), "hop")
+        ends |= dict.fromkeys(pair.hop_pids(arm), "hop")
     for server in pair.by_arm.values():
         roots = (0 if pair.embedded else server.pid, *(server.volume.pids if server.volume else ()))
-        found |= {pid: "server" for root in roots for pid in tree(root)}
-    return found
+        ends |= {pid: "server" for root in roots for pid in tree(root)}
+    return ends
 
 
 class Window:
@@ -132,18 +132,18 @@ class Profiled:
         recording: perf.Recording,
         session: Session,
         windows: list[Window],
-        found: Callable[[], None],
+        find_processes: Callable[[], None],
     ) -> None:
-        """`found`: called before each slice, to find processes that were started since the last."""
+        """`find_processes`: called before each slice, to find processes that were started since the last."""
         self._sampler = sampler
         self._recording = recording
         self._session = session
         self._windows = windows
-        self._found = found
+        self._find_processes = find_processes
 
     def refresh(self, every: float = 0.0) -> None:
         self._sampler.refresh(every)
-        self._found()
+        self._find_processes()
 
     def begin(self) -> None:
         self._sampler.begin()
@@ -176,24 +176,24 @@ def by_slice(
     samples outside of all windows. Lost ones are spread over the slices. `period_ns`: CPU time that a sample stands for.
     """
     known = dict(ends)
-    open_ = sorted((each for each in windows if each.ended_ns), key=lambda each: each.began_ns)
+    open_ = sorted((window for window in windows if window.ended_ns), key=lambda window: window.began_ns)
     stacks: list[Counter[tuple[End, str, tuple[str, ...]]]] = [Counter() for _ in open_]
     whole: list[Counter[End]] = [Counter() for _ in open_]
     lost = 0
-    for each in samples:
-        if isinstance(each, perf_text.Lost):
-            lost += each.samples
+    for sample in samples:
+        if isinstance(sample, perf_text.Lost):
+            lost += sample.samples
             continue
-        if isinstance(each, perf_text.Forked):
-            if each.parent in known:
-                known[each.child] = known[each.parent]
+        if isinstance(sample, perf_text.Forked):
+            if sample.parent in known:
+                known[sample.child] = known[sample.parent]
             continue
-        if (end := known.get(each.pid)) is None:
+        if (end := known.get(sample.pid)) is None:
             continue
         for number, window in enumerate(open_):
-            if window.began_ns <= each.at_ns <= window.ended_ns:
-                stacks[number][end, each.process, each.frames[::-1]] += 1
-                whole[number][end] += each.whole
+            if window.began_ns <= sample.at_ns <= window.ended_ns:
+                stacks[number][end, sample.process, sample.frames[::-1]] += 1
+                whole[number][end] += sample.whole
                 break
     for number, (window, counts) in enumerate(zip(open_, stacks, strict=True)):
         texts = {

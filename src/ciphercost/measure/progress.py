@@ -46,6 +46,9 @@ class Display:
     def phase(self, cell: int, session: int, name: str) -> None:
         """Show what the cell does now."""
 
+    def loading(self, cell: int, text: str) -> None:
+        """Show how far the data of a cell is loaded, once the load takes longer than a moment."""
+
     def expect(self, cell: int, load_seconds: float, operation_s: float) -> None:
         """The cell's load takes that long instead, because an operation takes `operation_s` seconds."""
 

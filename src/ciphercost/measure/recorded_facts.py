@@ -11,8 +11,10 @@ import msgspec
 
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import aes, cpu_quota, idle, tls_names
+from ciphercost.load import own_scripts
 from ciphercost.load.agent import Agent
-from ciphercost.load.jdbc import jdbc_agent, options
+from ciphercost.load.driver_agent import DriverAgent, settings_diff
+from ciphercost.load.jdbc import options
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.constrained_types import BY_SOCKET
@@ -21,7 +23,7 @@ from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions, connection_strings, shown
-from ciphercost.prove import client_witness, column_checks
+from ciphercost.prove import client_witness, column_checks, secret_rows
 from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache
 
@@ -53,7 +55,7 @@ def config_diff(connect: Mapping[Arm, Connection]) -> list[str]:
             # These name places of this machine and this run, so a difference is no setting.
             continue
         elif field == "socket":
-            ways = ["the server's Unix socket" if each.get(field) else "TCP" for each in (plain, encrypted)]
+            ways = ["the server's Unix socket" if arm_fields.get(field) else "TCP" for arm_fields in (plain, encrypted)]
             lines.append(f"connected by: {' | '.join(ways)}")
         else:
             lines.append(f"{field}: {plain.get(field, 'not set')} | {encrypted.get(field, 'not set')}")
@@ -81,6 +83,12 @@ FROM_MEMORY = (
 """{}: the engine, the workload."""
 
 
+def describe_scale(facts: CellFacts, bench: PreparedCell) -> None:
+    """Record the scale of pgbench's tables, which a session may have found on the user's server."""
+    if (scale := bench.program.parameters.get(own_scripts.SCALE)) is not None:
+        facts.factors[own_scripts.SCALE] = str(scale)
+
+
 def describe(facts: CellFacts, bench: PreparedCell) -> None:
     """Record what is known about a cell once its server is found and its data is loaded."""
     same_server(facts, bench.installation.version)
@@ -93,10 +101,12 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.statements = bench.program.statements
     if bench.mechanism.layer == "column":
         facts.values = dict(bench.program.values)
-    facts.rows = int(bench.program.parameters.get("rows", 0))
+    facts.rows = int(bench.program.parameters.get("rows", 0)) or sum(next(iter(bench.tables.values()), {}).values())
     # On your own server, only what you gave is fixed; the rest is in `encryption`, as negotiated.
-    own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
-    facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    fixed = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
+    facts.factors = {**fixed, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    facts.factors |= {"protocol": bench.cell.protocol} if bench.cell.protocol else {}
+    facts.factors |= {"max_tries": str(bench.cell.max_tries)} if bench.cell.max_tries else {}
     client = bench.planned.client
     facts.factors |= bench.planned.choices | (client.options if client else {}) | bench.planned.secret
     if client:
@@ -124,12 +134,13 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     if bench.cell.url:
         if words := connection_strings.by_socket(bench.cell, connection_strings.of(bench.cell, bench.engine)):
             facts.warnings.append(Warning_(BY_SOCKET, words))
-        facts.warnings += [
-            Warning_(
-                "not-restarted", "each session only opens new connections: ciphercost can't restart your own server"
-            ),
-            Warning_("not-controlled", "ciphercost did not start, stop or configure this server"),
-        ]
+        if not (bench.cell.command and bench.cell.command.before):
+            facts.warnings.append(
+                Warning_(
+                    "not-restarted", "each session only opens new connections: ciphercost can't restart your own server"
+                )
+            )
+        facts.warnings.append(Warning_("not-controlled", "ciphercost did not start, stop or configure this server"))
         if bench.cell.regime == "one-core":
             facts.warnings.append(
                 Warning_(
@@ -181,9 +192,9 @@ def describe_agent(facts: CellFacts, hello: HelloAnswer) -> None:
     warn(facts, hidden.code, [hidden])
 
 
-def warn(facts: CellFacts, code: str, found: Iterable[Warning_]) -> None:
+def warn(facts: CellFacts, code: str, warnings: Iterable[Warning_]) -> None:
     """Replace an earlier session's warning of this code with what this session found."""
-    facts.warnings = [*(each for each in facts.warnings if each.code != code), *found]
+    facts.warnings = [*(earlier for earlier in facts.warnings if earlier.code != code), *warnings]
 
 
 UNVERIFIED = "server-not-verified"
@@ -203,12 +214,12 @@ def weakened(factors: Mapping[str, str]) -> list[str]:
     ]
 
 
-def describe_rows(facts: CellFacts, found: Verdict) -> None:
+def describe_rows(facts: CellFacts, verdict: Verdict) -> None:
     """Record that values differ from call to call. Raises AgentError if the arms do not return the same rows."""
-    if found.differs:
-        raise AgentError(f"the arms do not return the same rows: {found.differs}")
-    if found.note:
-        warn(facts, "values-vary", [Warning_("values-vary", found.note)])
+    if verdict.differs:
+        raise AgentError(f"the arms do not return the same rows: {verdict.differs}")
+    if verdict.note:
+        warn(facts, "values-vary", [Warning_("values-vary", verdict.note)])
 
 
 def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm, Connected]) -> None:
@@ -232,10 +243,10 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm,
         warn(facts, "old-openssl", old_openssl(pair.server.library))
     if titles := dict.fromkeys(way.chain.title for way in pair.ways.values()):
         facts.encryption["hop"] = ", ".join(titles)
-    if "encrypted" in pair.ways and (own := pair.ways["encrypted"].own_tls):
-        facts.encryption["implementation"] = own
-    facts.keeps_connections = not any(each.per_request for each in pair.connect.values())
-    facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
+    if "encrypted" in pair.ways and (implementation := pair.ways["encrypted"].own_tls):
+        facts.encryption["implementation"] = implementation
+    facts.keeps_connections = not any(connection.per_request for connection in pair.connect.values())
+    facts.separate_processes = len({server.pid for server in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 
 
@@ -258,13 +269,13 @@ def old_openssl(library: str) -> list[Warning_]:
 
 
 def describe_client(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
-    """Record how the JDBC driver's options differ between the arms, in the driver's own names."""
-    own = {arm: by for arm in ARMS if isinstance(by := agent.of(arm), jdbc_agent.JdbcAgent)}
-    if len(own) == len(ARMS):
-        facts.config_diff = jdbc_agent.config_diff({arm: by.translated(pair.connect[arm]) for arm, by in own.items()})
+    """Record how the driver's settings differ between the arms."""
+    agents = {arm: by for arm in ARMS if isinstance(by := agent.of(arm), DriverAgent)}
+    if len(agents) == len(ARMS):
+        facts.config_diff = settings_diff({arm: by.settings(pair.connect[arm]) for arm, by in agents.items()})
 
 
-def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> None:
+def describe_columns(facts: CellFacts, bench: PreparedCell, pair: ServerPair, agent: LoadClient) -> None:
     """For a column mechanism, record who encrypts and, once per cell, what the stored bytes leak and how many they are.
 
     The agent is connected to both arms.
@@ -278,8 +289,10 @@ def describe_columns(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> N
         facts.encryption["client_library"] = agent.hello.tls_library
     if facts.stored or facts.findings:
         return
-    facts.findings = column_checks.findings(pair.arm_view("encrypted", agent, "encrypted"))
-    facts.stored = column_checks.sizes(pair.arm_view(arm, agent, arm) for arm in ARMS)
+    views = {arm: pair.arm_view(arm, agent, arm) for arm in ARMS}
+    facts.findings = column_checks.findings(views["encrypted"])
+    facts.findings += secret_rows.findings(views["plain"], views["encrypted"], bench.program.secrets)
+    facts.stored = column_checks.sizes(views.values())
 
 
 QUOTA_TEXT = (
@@ -292,9 +305,9 @@ QUOTA_TEXT = (
 def describe_quota(facts: CellFacts, pair: ServerPair, agent: LoadClient) -> None:
     """Warn about CPU quotas of control groups that hold server or client."""
     ends = {"the server": pair.server.pid if pair.server else 0, "the client": agent.pid}
-    found = {name: cpu_quota.tightest(pid) for name, pid in ends.items() if pid}
+    quotas = {name: cpu_quota.tightest(pid) for name, pid in ends.items() if pid}
     by_quota: dict[cpu_quota.Quota, list[str]] = {}
-    for name, quota in found.items():
+    for name, quota in quotas.items():
         if quota is not None:
             by_quota.setdefault(quota, []).append(name)
     warn(
@@ -347,15 +360,17 @@ def describe_idle(facts: CellFacts, pair: ServerPair) -> None:
 def describe_awake(facts: CellFacts, problem: str) -> None:
     """Record what went wrong in a session whose cores were to be kept from halting, if anything did."""
     if problem and facts.idle == "poll":
-        others = [each for each in facts.warnings if each.code != "cores-halt"]
+        others = [earlier for earlier in facts.warnings if earlier.code != "cores-halt"]
         facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
 def of_reference(facts: CellFacts, known: Mapping[str, str]) -> None:
     """Record how the reference arm encrypts, if it does."""
     if facts.pair:
-        own = msgspec.structs.replace(facts.pair.reference, encryption={**facts.pair.reference.encryption, **known})
-        facts.pair = msgspec.structs.replace(facts.pair, reference=own)
+        reference = msgspec.structs.replace(
+            facts.pair.reference, encryption={**facts.pair.reference.encryption, **known}
+        )
+        facts.pair = msgspec.structs.replace(facts.pair, reference=reference)
 
 
 def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agent: LoadClient) -> None:
@@ -375,16 +390,17 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
         ]
     direct = mechanism.direct_io and engine.does_direct_io(pair.rest.installation.version)
     if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
-        kept = [each for each in facts.warnings if each.code != "page-cache"]
+        kept = [earlier for earlier in facts.warnings if earlier.code != "page-cache"]
         facts.warnings = [*kept, Warning_("page-cache", text)]
-    of_reference(facts, mechanism.implementation(looks["plain"]))
+    if facts.pair:  # otherwise the plain arm is unencrypted, and no program describes its encryption
+        of_reference(facts, mechanism.implementation(looks["plain"]))
     known = mechanism.implementation(looks["encrypted"])
     if warning := known.pop("warning", ""):
-        kept = [each for each in facts.warnings if each.code != "implementation"]
+        kept = [earlier for earlier in facts.warnings if earlier.code != "implementation"]
         facts.warnings = [*kept, Warning_("implementation", warning)]
     facts.encryption |= known
     if not pair.embedded:
-        session = len({each.session for each in facts.openings}) + 1
+        session = len({opening.session for opening in facts.openings}) + 1
         facts.openings += [Opening(session, arm, seconds) for arm, seconds in pair.openings.items()]
 
 
@@ -398,7 +414,7 @@ def opened(facts: CellFacts, session: int, pair: ServerPair, arm: Arm, agent: Lo
     began = time.monotonic()
     answer = agent.connect(arm, connection)
     seconds = (time.monotonic() - began) / connection.connections
-    known = any((each.session, each.arm) == (session, arm) for each in facts.openings)
+    known = any((opening.session, opening.arm) == (session, arm) for opening in facts.openings)
     if pair.embedded and pair.rest is not None and not known:
         facts.openings = [*facts.openings, Opening(session, arm, seconds)]
     return answer
@@ -408,12 +424,12 @@ def settings_in_force(rows: list[list[str | None]], look: ArmAtRest) -> dict[str
     """The settings among the rows of a server's `variables` that can be compared with another server's: no ports, no
     identifiers, paths relative to its own place.
     """
-    found = {}
+    settings = {}
     place, engine = str(look.volume.path), StoresData.of(look.rest.engine)
     for name, value in engine.pairs(rows):
-        if name and not any(fnmatch(name, each) for each in engine.unlike):
-            found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
-    return found
+        if name and not any(fnmatch(name, pattern) for pattern in engine.unlike):
+            settings[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
+    return settings
 
 
 def spell(cpus: set[int]) -> str:

@@ -99,8 +99,8 @@ def through_a_relay(
         agent.connect(ARM, relay.moved(connection))
         began = time.monotonic()
         _operate(agent, few)
-        each = (time.monotonic() - began) / few
-        wished = max(LEAST, min(OPERATIONS, round(LONGEST / max(each, 1e-6))))
+        operation_seconds = (time.monotonic() - began) / few
+        wished = max(LEAST, min(OPERATIONS, round(LONGEST / max(operation_seconds, 1e-6))))
         operations = math.ceil(wished / lot) * lot
         seen = [(0, 0, 0)]
         for count in (few, few + operations):
@@ -203,11 +203,11 @@ class GeneralLog(Log):
             "SELECT command_type, LEFT(CONVERT(argument USING utf8mb4), 2000), COUNT(*) FROM mysql.general_log "
             f"WHERE thread_id <> {self._own} GROUP BY 1, 2",
         )
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for command, text, count in rows:
             if (text or "").strip() != witness:
-                found[kind(str(command), text or "", double=True)] += int(str(count))
-        return found
+                counts[kind(str(command), text or "", double=True)] += int(str(count))
+        return counts
 
 
 class Output(Log):
@@ -297,17 +297,17 @@ def kind(command: str, text: str, *, double: bool = False) -> str:
 
 def statements_in(text: str, witness: str) -> Counter[str]:
     """Statements by kind in PostgreSQL's log output. Pure."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     entry = re.compile(r"^\S.*?LOG:  (?:statement|execute [^:]*): (.*(?:\n\t.*)*)", re.MULTILINE)
     for match in entry.finditer(text):
         if " ".join(match[1].split()) != " ".join(witness.split()):
-            found[kind("Query", match[1])] += 1
-    return found
+            counts[kind("Query", match[1])] += 1
+    return counts
 
 
 def frequent(rates: Mapping[str, float]) -> Counts:
     """The most frequent first; beyond MOST_KINDS, the rest are summed up. Pure."""
-    ordered = sorted(rates.items(), key=lambda each: (-each[1], each[0]))
+    ordered = sorted(rates.items(), key=lambda item: (-item[1], item[0]))
     rest = math.fsum(rate for _, rate in ordered[MOST_KINDS:])
     return dict(ordered[:MOST_KINDS]) | ({OTHERS: _round(rest)} if rest else {})
 
@@ -338,8 +338,8 @@ def lines(
             yield f"each operation, {arm}, by the server's count: {_told(chatter[arm])}"
     if traffic and all(arm in traffic for arm in ARMS):
         both = [traffic[arm] for arm in ARMS]
-        trips = " → ".join(f"{each['round_trips']:g}" for each in both)
-        sizes = " → ".join(f"{each['bytes_sent'] + each['bytes_received']:,.0f}" for each in both)
+        trips = " → ".join(f"{counts['round_trips']:g}" for counts in both)
+        sizes = " → ".join(f"{counts['bytes_sent'] + counts['bytes_received']:,.0f}" for counts in both)
         yield f"each operation, on the wire (plain → encrypted): {trips} round trips, {sizes} bytes"
 
 

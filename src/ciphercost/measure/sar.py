@@ -37,7 +37,7 @@ def ticks(text: str | None = None, cpu: int | None = None) -> Ticks:
     """The machine's line of /proc/stat, or of `text`; or the line of one CPU."""
     whole = text if text is not None else Path("/proc/stat").read_text()
     wanted = "cpu" if cpu is None else f"cpu{cpu}"
-    line = next(each for each in whole.splitlines() if each.split(None, 1)[0] == wanted)
+    line = next(line for line in whole.splitlines() if line.split(None, 1)[0] == wanted)
     return tuple(int(value) for value in line.split()[1:9])
 
 
@@ -51,13 +51,13 @@ def memory(text: str | None = None) -> tuple[int, int]:
     """(available, used) bytes of /proc/meminfo, or of `text`. Used is everything that is not available, so caches that
     can be dropped don't count as used.
     """
-    found = {}
+    sizes = {}
     for line in (text if text is not None else Path("/proc/meminfo").read_text()).splitlines():
         name, _, rest = line.partition(":")
         if name in ("MemTotal", "MemAvailable"):
-            found[name] = int(rest.split()[0]) * 1024
-    available = found.get("MemAvailable", 0)
-    return available, found.get("MemTotal", 0) - available
+            sizes[name] = int(rest.split()[0]) * 1024
+    available = sizes.get("MemAvailable", 0)
+    return available, sizes.get("MemTotal", 0) - available
 
 
 class Sar:

@@ -35,10 +35,10 @@ class Steps:
     def next(self, statistics: Stopping, session: int) -> Step | None:
         """The next block; None if the session has had its time and enough blocks, or if nothing is left to find."""
         lowest = latency_objective.lowest_rate(self._objective, self._budget.objective_s, self._usual)
-        found = statistics.next_of_search(session, lowest, alone=self._budget.sessions == 1)
-        if found is None or self._blocks >= MOST_BLOCKS:
+        next_block = statistics.next_of_search(session, lowest, alone=self._budget.sessions == 1)
+        if next_block is None or self._blocks >= MOST_BLOCKS:
             return None
-        phase, rates = found
+        phase, rates = next_block
         length = max(
             latency_objective.slice_length(self._objective, rate, self._budget.objective_s, self._usual)
             for rate in rates.values()

@@ -55,8 +55,8 @@ def read(
     engine.check_url(url)
     server = engine.running(url)
     with (
-        supervisor.Supervisor(new_id()) as own,
-        supervisor.temporary(own, "predict") as directory,
+        supervisor.Supervisor(new_id()) as new_supervisor,
+        supervisor.temporary(new_supervisor, "predict") as directory,
         Agent() as agent,
     ):
         title = f"{counts.called_when_read} at {_place(server, server.connection())}"
@@ -117,14 +117,14 @@ def _twice(
         sampler.refresh()
         sampler.stop()
         after = _snapshot(reader)
-        found = sampler.end()
+        counters = sampler.end()
     finally:
         sampler.close()
     busy = None
     if by_processes:
         if not tree(pid):
             raise UsageError(f"--url: the process of {title} ({pid}) ended between the two reads")
-        busy = Busy(found.server_cpu_ns / found.window_ns, f"/proc: process {pid} and those that it started")
+        busy = Busy(counters.server_cpu_ns / counters.window_ns, f"/proc: process {pid} and those that it started")
     return Reading(
         server=title,
         operation=reader.operation,
@@ -140,24 +140,24 @@ def _twice(
 def _snapshot(reader: CounterReader) -> Snapshot:
     """The counters at this moment, or their mean over `reader.spread` seconds."""
     first = _one(reader)
-    found = [first]
+    snapshots = [first]
     for number in range(1, SAMPLES if reader.spread else 1):
         time.sleep(max(0.0, first.at + reader.spread * number / SAMPLES - time.monotonic()))
-        found.append(_one(reader))
-    last = found[-1]
+        snapshots.append(_one(reader))
+    last = snapshots[-1]
     counts = tuple(
-        msgspec.structs.replace(each[-1], value=fmean(one.value for one in each))
-        for each in zip(*(one.counts for one in found), strict=True)
+        msgspec.structs.replace(series[-1], value=fmean(one.value for one in series))
+        for series in zip(*(one.counts for one in snapshots), strict=True)
     )
-    at, within = fmean(each.at for each in found), max(each.within for each in found)
+    at, within = fmean(snapshot.at for snapshot in snapshots), max(snapshot.within for snapshot in snapshots)
     return msgspec.structs.replace(last, at=at, within=within, counts=counts)
 
 
 def _one(reader: CounterReader) -> Snapshot:
     began = time.monotonic()
-    found = reader.read()
+    counted = reader.read()
     within = (time.monotonic() - began) / 2
-    return Snapshot(began + within, within, found.marks, found.counts, found.lost, found.notes)
+    return Snapshot(began + within, within, counted.marks, counted.counts, counted.lost, counted.notes)
 
 
 def _process(connection: Connection, programs: tuple[str, ...]) -> tuple[int, str]:

@@ -16,7 +16,7 @@ import msgspec
 
 from ciphercost.host import unused_memory
 from ciphercost.host.idle import CpuIdlePolling
-from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, LoadClient, SliceSampler
+from ciphercost.load.load_client import LATE, SKEWED, AgentsLost, SliceClient, SliceSampler
 from ciphercost.measure import limits, load_witness, new_estimate, search
 from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.pause import Pause
@@ -76,7 +76,7 @@ class Session:
         number: int,
         measured: CellMeasurement,
         pair: ServerPair,
-        agent: LoadClient,
+        agent: SliceClient,
         samplers: dict[Arm, SliceSampler],
         open_arms: Callable[[], None],
         pause: Pause,
@@ -162,10 +162,10 @@ class Session:
     def _pilot(self) -> float:
         """Record both arms in short slices and choose the slice length from that."""
         if self.measured.spec.slice_seconds:
-            return self.measured.spec.slice_seconds
+            return self._agent.fitting(self.measured.spec.slice_seconds)
         self.display.phase(self.measured.number, self.number, "pilot")
         seen, spent, step = Pilot(), 0.0, 0
-        length = limits.length(self.cell, PILOT_SLICE)
+        length = self._agent.fitting(limits.length(self.cell, PILOT_SLICE))
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
             answer, cost = self._uncounted("pilot", step, arm, length)
@@ -175,14 +175,17 @@ class Session:
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
-        slowest = None if self.cell.max_rate else self.measured.estimator.slowest_operation
-        return seen.slice_length(length, self.budget, self.facts.clients, slowest)
+        slowest = None if self.cell.max_rate or self.cell.command else self.measured.estimator.slowest_operation
+        room = self.budget.capacity_s / (schedule.SLICES_A_BLOCK * schedule.MIN_BLOCKS)
+        return self._agent.fitting(seen.slice_length(length, self.budget, self.facts.clients, slowest), room)
 
     def _warm_up(self) -> None:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.measured.number, self.number, "warm-up")
-        seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate)), 0.0, 0
-        length = limits.length(self.cell, max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS)))
+        coarse = self.cell.command is not None
+        seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate), coarse=coarse), 0.0, 0
+        shortest = max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
+        length = self._agent.fitting(limits.length(self.cell, shortest))
         ended = False
         while not ended:
             for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
@@ -237,7 +240,7 @@ class Session:
             if position == 1:
                 for sampler in set(self.samplers.values()):
                     sampler.refresh(every=REFRESH)
-            asked = schedule.lead_in_seconds(length) if position == 0 else length
+            asked = self._agent.fitting(schedule.lead_in_seconds(length)) if position == 0 else length
             began = time.monotonic()
             self._slice(phase, block.number, block.order, position, arm, asked, rate=rates[arm])
             spent += _cost(asked, began)
@@ -342,6 +345,7 @@ class Session:
             draft,
             agent=answer,
             counters=counters,
+            reported=self._agent.reported,
             start_skew=self._agent.start_skew,
             marks=slice_marks(answer, counters, self._pair, self._agent.machines),
         )

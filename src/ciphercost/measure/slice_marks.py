@@ -59,13 +59,13 @@ def slice_marks(
 def of_machines(machines: Sequence[ClientMachine], answer: AgentSlice, *, shared: bool) -> list[str]:
     """What disturbed the machines of a fleet. `shared`: the controller's machine uses one core for client and server."""
     marks = []
-    for each in machines:
-        if each.counters is not None:
-            cores = each.cores or 1
-            if each.counters.host_steal > STEAL and each.counters.host_steal * answer.seconds * cores >= 2 * TICK:
+    for machine in machines:
+        if machine.counters is not None:
+            cores = machine.cores or 1
+            if machine.counters.host_steal > STEAL and machine.counters.host_steal * answer.seconds * cores >= 2 * TICK:
                 marks.append("steal")
-            if each.counters.foreign_cpu / cores > FOREIGN:
+            if machine.counters.foreign_cpu / cores > FOREIGN:
                 marks.append("foreign-cpu")
-        if not answer.connects and each.busy > CLIENT_BOUND and not (shared and each.counters is None):
+        if not answer.connects and machine.busy > CLIENT_BOUND and not (shared and machine.counters is None):
             marks.append("client-bound")
     return list(dict.fromkeys(marks))

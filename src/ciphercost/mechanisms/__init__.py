@@ -47,7 +47,12 @@ class Factor(msgspec.Struct, frozen=True):
     """A path, which has a slash, is a value too."""
     acts: Acts = ""
     only_with: str = ""
-    """Another factor, without which this one has no effect."""
+    """Another factor, without which this one has no effect: its name, or `NAME=VALUE` if only that value will do."""
+
+    def acts_beside(self, factors: Mapping[str, str]) -> bool:
+        """Whether it has an effect beside the other factors, with defaults filled in."""
+        name, equals, value = self.only_with.partition("=")
+        return not name or (factors[name] == value if equals else bool(factors[name]))
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -188,12 +193,12 @@ def _in_file(file: str) -> tuple[Mechanism, ...]:
 def find(name: str) -> Mechanism | None:
     """Return the mechanism with this name; None if there is none. Imports only files with whose name it begins."""
     files = [file for file in REGISTRY.names() if name == file or name.startswith(f"{file}-")]
-    return next((each for file in files for each in _in_file(file) if each.name == name), None)
+    return next((mechanism for file in files for mechanism in _in_file(file) if mechanism.name == name), None)
 
 
 @functools.cache
 def _names() -> tuple[str, ...]:
-    return tuple(sorted(each.name for file in REGISTRY.names() for each in _in_file(file)))
+    return tuple(sorted(mechanism.name for file in REGISTRY.names() for mechanism in _in_file(file)))
 
 
 def names() -> list[str]:
@@ -203,43 +208,47 @@ def names() -> list[str]:
 
 def has(engine: Engine, name: str) -> bool:
     """Whether there is a mechanism with this name, and this engine has it."""
-    found = find(name)
-    return found is not None and found.serves(engine)
+    mechanism = find(name)
+    return mechanism is not None and mechanism.serves(engine)
 
 
 def of(engine: Engine, layer: Layer | None = None) -> tuple[str, ...]:
     """List the mechanisms of this engine (in one layer), layer by layer; in each layer those made for it come first. Imports all."""
-    own = [each for each in map(get, names()) if each.serves(engine) and layer in (None, each.layer)]
-    own.sort(key=lambda each: (LAYERS.index(each.layer), engine.name not in each.engines))
-    return tuple(each.name for each in own)
+    mechanisms = [
+        mechanism for mechanism in map(get, names()) if mechanism.serves(engine) and layer in (None, mechanism.layer)
+    ]
+    mechanisms.sort(key=lambda mechanism: (LAYERS.index(mechanism.layer), engine.name not in mechanism.engines))
+    return tuple(mechanism.name for mechanism in mechanisms)
 
 
 def get(name: str) -> Mechanism:
     """Return the mechanism with this name. Raises UsageError that suggests the nearest name."""
-    if (found := find(name)) is None:
+    if (mechanism := find(name)) is None:
         raise UsageError(f"unknown mechanism '{name}': {nearest(name, names())}")
-    return found
+    return mechanism
 
 
 def layer_of(name: str) -> Layer | None:
     """Return the layer of the mechanism with this name; None if there is no such mechanism."""
-    found = find(name)
-    return found.layer if found else None
+    mechanism = find(name)
+    return mechanism.layer if mechanism else None
 
 
 def folded(names: Sequence[str]) -> list[str]:
     """Shorten names for people: those of a family become one, `aes-{cbc,ecb}-{128,256}`. Names must exist. Pure."""
-    found: dict[str, list[str]] = {}
+    by_family: dict[str, list[str]] = {}
     for name in names:
-        own = get(name).family
-        found.setdefault(own or name, []).append(name)
-    return [_fold(those) for those in found.values()]
+        family = get(name).family
+        by_family.setdefault(family or name, []).append(name)
+    return [_fold(those) for those in by_family.values()]
 
 
 def _fold(those: list[str]) -> str:
     parts = [name.split("-") for name in those]
-    words = [list(dict.fromkeys(each)) for each in zip(*parts, strict=True)]
-    return "-".join(each[0] if len(each) == 1 else f"{{{','.join(each)}}}" for each in words)
+    words = [list(dict.fromkeys(alternatives)) for alternatives in zip(*parts, strict=True)]
+    return "-".join(
+        alternatives[0] if len(alternatives) == 1 else f"{{{','.join(alternatives)}}}" for alternatives in words
+    )
 
 
 def protection(mechanism: Mechanism) -> str:

@@ -28,7 +28,7 @@ def another(key: str) -> str:
 
 def none_opens(tried: Mapping[str, tuple[bool, str]]) -> tuple[bool, str]:
     """Judge attempts to open a file with wrong keys: (whether it opened, the library's words), by how. Pure."""
-    words = "; ".join(f"{name}: {said}" for name, (_, said) in tried.items())
+    words = "; ".join(f"{name}: {answer}" for name, (_, answer) in tried.items())
     return not any(opened for opened, _ in tried.values()), words
 
 

@@ -41,9 +41,9 @@ BLOCK = 16
 
 def only(codec: Encrypting, names: Collection[str]) -> Encrypting:
     """Return a copy of the codec for which only these columns are secret; it stores the others as in the plain arm."""
-    made = copy.copy(codec)
-    made.chosen = frozenset(names)
-    return made
+    copied = copy.copy(codec)
+    copied.chosen = frozenset(names)
+    return copied
 
 
 class Columns(Mechanism):
@@ -91,6 +91,6 @@ def secret(directory: Path, name: str, size: int) -> bytes:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(os.urandom(size))
         run_ownership.hand_over(path)
-    made = path.read_bytes()
-    redact.hide(made)
-    return made
+    content = path.read_bytes()
+    redact.hide(content)
+    return content

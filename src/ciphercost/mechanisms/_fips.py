@@ -69,8 +69,8 @@ def settings(engine: Engine, pki: Pki, factors: Mapping[str, str]) -> dict[str, 
     """
     if not (mode := factors["fips"]):
         return {}
-    if own := own_variables(engine, mode):
-        return {f"{VARIABLE}{name}": value for name, value in own.items()}
+    if variables := own_variables(engine, mode):
+        return {f"{VARIABLE}{name}": value for name, value in variables.items()}
     group = factors["group"]
     text = fips.configuration(mode, GROUPS[group])
     configured = own_file(pki.directory / f"openssl-fips-{mode}-{group}.cnf", text)

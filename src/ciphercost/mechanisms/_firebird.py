@@ -52,6 +52,8 @@ def call(text: str, key: bytes, length: int) -> str:
 class FunctionCodec(Encrypting):
     """ENCRYPT(… USING cipher KEY k IV i). Stores octets; a random IV is stored before them."""
 
+    # DECRYPT refuses an IV that is NULL.
+    opens_null = False
     # Firebird's LIKE has no escape character unless a statement names one.
     no_escape = ""
     iv_size: int

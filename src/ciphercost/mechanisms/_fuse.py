@@ -83,14 +83,14 @@ class EncryptingDaemon(AtRest):
             directory.mkdir(mode=0o700)
             run_ownership.hand_over(directory)
         try:
-            made = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
+            mount = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
             with self._lock:
-                self._mounts[place] = made
-            made.mount()
+                self._mounts[place] = mount
+            mount.mount()
             try:
-                yield Volume(place / CLUSTER, (below,), (made.pid,))
+                yield Volume(place / CLUSTER, (below,), (mount.pid,))
             finally:
-                made.unmount()
+                mount.unmount()
         finally:
             with self._lock:
                 self._mounts.pop(place, None)
@@ -111,17 +111,17 @@ class EncryptingDaemon(AtRest):
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
             return False, f"the server reports that its data lies in '{home}', not in {look.volume.path}"
-        found = mounts.mount_of(home)
+        mount = mounts.mount_of(home)
         wanted = f"fuse.{self.daemon if look.arm == 'encrypted' else PASSING}"
-        if found.kind != wanted or found.point != str(look.volume.path.parent):
-            return False, f"the server's data lies on {found.kind}, mounted at {found.point}, not on {wanted}"
+        if mount.kind != wanted or mount.point != str(look.volume.path.parent):
+            return False, f"the server's data lies on {mount.kind}, mounted at {mount.point}, not on {wanted}"
         if look.arm == "plain":
-            return True, f"the server's data lies on {found.kind}, which passes files through"
+            return True, f"the server's data lies on {mount.kind}, which passes files through"
         below = look.volume.backing[0]
-        if self.source_of(found.source) != str(below):
-            return False, f"the mounted directory is {found.source}, not {below}"
+        if self.source_of(mount.source) != str(below):
+            return False, f"the mounted directory is {mount.source}, not {below}"
         right, words = self.says(look)
-        return right, f"the server's data lies on {found.kind}{words}"
+        return right, f"the server's data lies on {mount.kind}{words}"
 
     def source_of(self, source: str) -> str:
         """Return the encrypted directory, given the source in the mount table."""

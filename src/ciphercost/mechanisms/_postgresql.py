@@ -146,8 +146,8 @@ def module(bindir: Path, name: str) -> Path | None:
 
 def _library_places(bindir: Path) -> Iterator[Path]:
     """Ask `pg_config`, which often comes in a separate package; then try the layouts of packages and builds."""
-    if said := output_of([bindir / "pg_config", "--pkglibdir"], 10).strip():
-        yield Path(said)
+    if directory := output_of([bindir / "pg_config", "--pkglibdir"], 10).strip():
+        yield Path(directory)
     real = bindir.resolve().parent
     for pattern in ("lib", "lib64", "lib/postgresql", "lib/pgsql", "lib64/pgsql", "lib/*/postgresql"):
         yield from sorted(real.glob(pattern))
@@ -159,7 +159,7 @@ def environment(pid: int) -> dict[str, str]:
         text = Path(f"/proc/{pid}/environ").read_text(errors="replace")
     except OSError:
         return {}
-    return dict(each.split("=", 1) for each in text.split("\0") if "=" in each)
+    return dict(variable.split("=", 1) for variable in text.split("\0") if "=" in variable)
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,17 +191,17 @@ def pages(file: Path) -> list[bytes]:
             content = opened.read(PAGES * PAGE)
     except FileNotFoundError:
         return []
-    found = (content[at : at + PAGE] for at in range(0, len(content) - PAGE + 1, PAGE))
-    return [page for page in found if any(page)]
+    all_pages = (content[at : at + PAGE] for at in range(0, len(content) - PAGE + 1, PAGE))
+    return [page for page in all_pages if any(page)]
 
 
-def judge_pages(arm: str, name: str, found: Iterable[bytes]) -> tuple[bool, str]:
+def judge_pages(arm: str, name: str, table_pages: Iterable[bytes]) -> tuple[bool, str]:
     """Judge whether a table's pages look as the arm's name promises. Returns (verdict, words). Pure.
 
     Every unencrypted page carries the mark of its layout. No encrypted page may compress: with some vendors a page's
     header stays unencrypted, but its free space must not.
     """
-    looked = list(found)
+    looked = list(table_pages)
     if not looked:
         return False, f"{name} contains no page"
     marked = sum(int.from_bytes(page[18:20], "little") == LAYOUT for page in looked)

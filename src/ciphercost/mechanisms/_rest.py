@@ -118,6 +118,15 @@ class AtRest(Mechanism):
         Called for both arms, before data is loaded; the server restarts after.
         """
 
+    def key_files(self, rest: AtRestContext, directory: Path) -> Mapping[str, Path] | None:  # noqa: ARG002
+        """Return the files that open the encrypted arm's cluster in `directory`, by name in `rest.secrets`, so that a copy of the cluster
+        can be kept with them. None: such a copy can't be kept.
+        """
+        return None
+
+    def adopt_keys(self, rest: AtRestContext, directory: Path, names: Sequence[str]) -> None:
+        """Make a kept copy in `directory` use its keys, which are now in `rest.secrets` by these names."""
+
     def settled(self, look: ArmAtRest) -> None:
         """After loading: wait until no data is being converted any more. Raises RunError if that takes too long."""
 
@@ -156,7 +165,7 @@ class AtRest(Mechanism):
         return {}
 
     def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:
-        return tuple(dict.fromkeys(each.work for each in self.streams(factors).values()))
+        return tuple(dict.fromkeys(stream.work for stream in self.streams(factors).values()))
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:  # noqa: ARG002
         """Describe what encrypts, for the result's `encryption`: `cipher`, `implementation`, …; prints `warning`."""

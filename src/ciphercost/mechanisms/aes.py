@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.load.codec import Encrypting
-from ciphercost.mechanisms import _firebird
+from ciphercost.mechanisms import _blind, _firebird
 from ciphercost.mechanisms._column import BLOCK, IV, Columns
 from ciphercost.model.connection import Changes
 from ciphercost.model.errors import UsageError
@@ -47,13 +47,17 @@ class Aes(Columns):
         self.engines = tuple(engine for engine, modes in MODES.items() if mode in modes)
         self.key_bytes = bits // 8
         self.cipher = f"AES-{bits}-{mode.upper()}"
-        self.factors = () if mode == "ecb" else (IV,)
+        self.factors = (*(() if mode == "ecb" else (IV,)), *_blind.FACTORS)
         self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
+
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        filled = super().check(factors)
+        return _blind.check(self.name, filled, alike=filled.get("iv") != "random")
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
         random = factors.get("iv") == "random"
         kinds: dict[str, type[_MySql | _Firebird]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
-        return kinds[engine.name](self.mode, key, iv, random=random)
+        return _blind.beside(kinds[engine.name](self.mode, key, iv, random=random), engine.dialect, factors, key)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:
         """Set the mode in both arms' sessions: MySQL reads it from a variable, MariaDB if a statement names none."""
@@ -86,8 +90,8 @@ class Aes(Columns):
 
 def _number(version: str) -> tuple[int, int]:
     """Return major and minor. A version without numbers counts as the newest, until the server is found. Pure."""
-    found = re.match(r"(\d{1,6})(?:\.(\d{1,6}))?", version, re.ASCII)
-    return (int(found[1]), int(found[2] or 99)) if found else (999, 0)
+    match = re.match(r"(\d{1,6})(?:\.(\d{1,6}))?", version, re.ASCII)
+    return (int(match[1]), int(match[2] or 99)) if match else (999, 0)
 
 
 def _stored(length: int, *, random: bool) -> int:
@@ -164,8 +168,8 @@ class _Firebird(_firebird.FunctionCodec):
         return _stored(length, random=self.random)
 
     def _call(self, function: str, value: str, iv: str) -> str:
-        own = "" if self.mode == "ecb" else f" IV {iv}"
-        return f"{function}({value} USING AES MODE {self.mode.upper()} KEY x'{self.key.hex()}'{own})"
+        iv_clause = "" if self.mode == "ecb" else f" IV {iv}"
+        return f"{function}({value} USING AES MODE {self.mode.upper()} KEY x'{self.key.hex()}'{iv_clause})"
 
     def _octets(self, value: str, length: int) -> str:
         """Pad with zeros to whole blocks if the mode needs them; a text contains no zeros."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ciphercost.engines import Engine
 from ciphercost.load.codec import Encrypting
-from ciphercost.mechanisms import _firebird
+from ciphercost.mechanisms import _blind, _firebird
 from ciphercost.mechanisms._column import IV, Columns
 from ciphercost.mechanisms.aes import PROTECTS
 
@@ -20,14 +20,19 @@ class ChaCha20(Columns):
     engines = ("firebird",)
     key_bytes = 32
     cipher = "ChaCha20"
-    factors = (IV,)
+    factors = (IV, *_blind.FACTORS)
     protects = PROTECTS[""]
 
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         return (_firebird.sealed("CHACHA20", NONCE),) if factors["iv"] == "random" else ()
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
-        return _FunctionCodec(key, iv[:NONCE], random=factors["iv"] == "random")
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        filled = super().check(factors)
+        return _blind.check(self.name, filled, alike=filled["iv"] != "random")
+
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
+        codec = _FunctionCodec(key, iv[:NONCE], random=factors["iv"] == "random")
+        return _blind.beside(codec, engine.dialect, factors, key)
 
 
 class _FunctionCodec(_firebird.FunctionCodec):

@@ -15,8 +15,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ciphercost.engines import Engine
-from ciphercost.load.codec import Encrypting, Impossible
-from ciphercost.load.script import OPEN, SEAL
+from ciphercost.load.codec import Blind, Encrypting, Impossible
+from ciphercost.load.script_parts import BLIND, OPEN, SEAL
+from ciphercost.mechanisms import _blind
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret
@@ -32,7 +33,8 @@ TYPES = {
     "sqlite": "blob",
 }
 """Column type by dialect; the placeholder is its size in bytes."""
-HEX = {"postgresql": "encode({}, 'hex')", "firebird": "HEX_ENCODE({})"}
+HEX = {"postgresql": "encode({}, 'hex')", "firebird": "HEX_ENCODE({})", "sqlite": "NULLIF(HEX({}), '')"}
+"""SQLite's HEX of NULL is the empty text."""
 _VARIABLE = re.compile(r":[A-Za-z_]\w*")
 _COLUMN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 _LITERAL = re.compile(r"(E?)'((?:[^']|'')*)'", re.IGNORECASE)
@@ -63,14 +65,22 @@ class ClientAesGcm256(Columns):
     key_bytes = 32
     cipher = "AES-256-GCM"
     workload = "hospital-client"
+    factors = _blind.FACTORS
     protects = (
         "values everywhere outside the application: on the network, in the server's memory, tables, logs and backups, even from "
         "its administrators; a changed value is detected, swapped values are not. The server can't search, sort or compute"
     )
 
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        return _blind.check(self.name, super().check(factors), alike=False)
+
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         """Ignore `iv`: each value has a nonce of its own."""
-        return _Sealed(engine.dialect, key)
+        codec = _Sealed(engine.dialect, key)
+        if factors.get("search") == _blind.INDEX:
+            codec.blind = _Entries(codec, int(factors["bits"]))
+            codec.agent_blind_key = Secret(_blind.key_of(key).hex())
+        return codec
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         return {"cipher": self.cipher, "implementation": "by the client", "server_library": ""}
@@ -88,14 +98,17 @@ class _Sealed(Encrypting):
     def seal(self, value: str, length: int) -> str:  # noqa: ARG002
         if _VARIABLE.fullmatch(value):
             return SEAL + value
-        if found := _LITERAL.fullmatch(value):
-            text = found[2].replace("''", "'")
-            if found[1] or self.dialect == "mysql":
+        if match := _LITERAL.fullmatch(value):
+            text = match[2].replace("''", "'")
+            if match[1] or self.dialect == "mysql":
                 text = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
             return self.literal(seal(self.key, text.encode()))
         raise Impossible(
             f"an application can seal a variable or a literal, but nothing that the server computes; {INSTEAD}"
         )
+
+    def seal_text(self, text: str, literal: str, length: int) -> str:  # noqa: ARG002
+        return self.literal(seal(self.key, text.encode()))
 
     def open(self, column: str, length: int) -> str:  # noqa: ARG002
         if not _COLUMN.fullmatch(column):
@@ -129,6 +142,22 @@ class _Sealed(Encrypting):
 
     def opened(self, raw: bytes) -> bytes:
         return opened(self.key, raw)
+
+
+class _Entries(Blind):
+    """The agent computes the entries, as the server has no key."""
+
+    client_side = True
+
+    def __init__(self, codec: _Sealed, bits: int) -> None:
+        self.codec, self.bits = codec, bits
+        self.column = TYPES[codec.dialect].format(bits // 8)
+
+    def of(self, value: str, length: int) -> str:  # noqa: ARG002
+        return f"{BLIND}{self.bits}*/{value}"
+
+    def of_text(self, text: str, literal: str, length: int) -> str:  # noqa: ARG002
+        return self.codec.literal(_blind.entry(self.codec.key, text.encode(), self.bits))
 
 
 MECHANISM = ClientAesGcm256()

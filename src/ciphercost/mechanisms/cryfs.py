@@ -84,10 +84,10 @@ class Cryfs(EncryptingDaemon):
     def says(self, look: ArmAtRest) -> tuple[bool, str]:
         """The daemon prints its configuration, which it has decrypted, when it mounts."""
         mount, factors = self.mount_of(look), self.check(dict(look.rest.factors))
-        said = mount.said if mount else ""
+        output = mount.said if mount else ""
         block = int(factors["block"].removesuffix("KB")) * 1024
         for wanted in (f"Cipher: {factors['cipher']}", f"Blocksize: {block} bytes"):
-            if f"- {wanted}" not in said.splitlines():
+            if f"- {wanted}" not in output.splitlines():
                 return False, f", and its daemon does not report '{wanted}'"
         return True, f" of a directory that is encrypted with {factors['cipher']} in blocks of {block} bytes"
 
@@ -102,30 +102,30 @@ class Cryfs(EncryptingDaemon):
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:
         factors, able = self.check(dict(look.rest.factors)), aes.openssl_capabilities({})
-        said = subprocess.run(
+        output = subprocess.run(
             [tools.tool(self.daemon), "--version"],
             capture_output=True,
             text=True,
             check=False,
             env={**child_environment(), "CRYFS_NO_UPDATE_CHECK": "true", "CRYFS_FRONTEND": "noninteractive"},
         ).stdout
-        version = next(iter(said.split("\n")), "").strip()
-        found = {
+        version = next(iter(output.split("\n")), "").strip()
+        details = {
             "cipher": factors["cipher"].upper(),
             "implementation": f"{version}; crypto: Crypto++, CPU: {able.words()}",
         }
         if mount := self.mount_of(look):
-            found["mounting"] = f"{mount.seconds:.2f} s, its password through scrypt"
-        return found | {"warning": NO_FSYNC}
+            details["mounting"] = f"{mount.seconds:.2f} s, its password through scrypt"
+        return details | {"warning": NO_FSYNC}
 
 
 def _state(below: Path) -> dict[str, int]:
     """When each file below was last changed, in nanoseconds."""
-    found = {}
+    changed_ns = {}
     for path in below.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
-            found[str(path)] = path.stat().st_mtime_ns
-    return found
+            changed_ns[str(path)] = path.stat().st_mtime_ns
+    return changed_ns
 
 
 def _begins(path: Path) -> bytes:

@@ -67,11 +67,11 @@ class DuckDbEncryption(AtRest):
         """
         file = look.query("SELECT encrypted, cipher FROM duckdb_databases() WHERE database_name = 'arm'")
         temporary = look.query("SELECT value FROM duckdb_settings() WHERE name = 'temp_file_encryption'")
-        found = [*(value or "none" for value in (file or [["none", None]])[0]), str(temporary[0][0])]
-        detail = "the library reports: encrypted is {}, cipher is {}, temp_file_encryption is {}".format(*found)
+        reported = [*(value or "none" for value in (file or [["none", None]])[0]), str(temporary[0][0])]
+        detail = "the library reports: encrypted is {}, cipher is {}, temp_file_encryption is {}".format(*reported)
         if look.arm == "plain":
-            return found == ["false", "none", "false"], detail
-        if found != ["true", self.check(look.rest.factors)["cipher"].upper(), "true"]:
+            return reported == ["false", "none", "false"], detail
+        if reported != ["true", self.check(look.rest.factors)["cipher"].upper(), "true"]:
             return False, detail
         needed, words = _needs_httpfs(look)
         return needed, f"{detail}; without httpfs: {words}"
@@ -101,10 +101,10 @@ class DuckDbEncryption(AtRest):
             return {}
         able = openssl_of(look)
         library = openssl_inside(Path(look.connect.extension or ""))
-        found = {"implementation": f"{library} in DuckDB's extension httpfs, {able.words()}"}
+        details = {"implementation": f"{library} in DuckDB's extension httpfs, {able.words()}"}
         if warning := able.warning():
-            found["warning"] = warning
-        return found
+            details["warning"] = warning
+        return details
 
 
 def judge(header: bytes, arm: Arm) -> tuple[bool, str]:
@@ -118,8 +118,8 @@ def judge(header: bytes, arm: Arm) -> tuple[bool, str]:
 @functools.cache
 def openssl_inside(extension: Path) -> str:
     """The version of OpenSSL that is linked into a file, as `OpenSSL 3.0.8`; `OpenSSL` if it names none."""
-    found = re.search(rb"OpenSSL \d+\.\d+\.\d+\w*(?= +\d+ [A-Z][a-z]+ 20\d\d)", extension.read_bytes())
-    return found.group().decode() if found else "OpenSSL"
+    match = re.search(rb"OpenSSL \d+\.\d+\.\d+\w*(?= +\d+ [A-Z][a-z]+ 20\d\d)", extension.read_bytes())
+    return match.group().decode() if match else "OpenSSL"
 
 
 def _needs_httpfs(look: ArmAtRest) -> tuple[bool, str]:

@@ -87,20 +87,20 @@ class FirebirdCrypt(AtRest):
 
     def settled(self, look: ArmAtRest) -> None:
         deadline = time.monotonic() + CONVERSION_SECONDS
-        while (found := state(look))[0] in CONVERTING:
+        while (progress := state(look))[0] in CONVERTING:
             if time.monotonic() > deadline:
                 raise RunError(
                     f"Firebird did not convert its database within {CONVERSION_SECONDS:g} seconds: it is "
-                    f"{STATES[found[0]]}, at page {found[1]}"
+                    f"{STATES[progress[0]]}, at page {progress[1]}"
                 )
             time.sleep(0.2)
 
     def status(self, look: ArmAtRest) -> tuple[bool, str]:
-        found, page = state(look)
-        detail = f"MON$CRYPT_STATE is {found}: {STATES.get(found, 'unknown')}"
-        if found in CONVERTING:
+        crypt_state, page = state(look)
+        detail = f"MON$CRYPT_STATE is {crypt_state}: {STATES.get(crypt_state, 'unknown')}"
+        if crypt_state in CONVERTING:
             return False, f"{detail}, at page {page}"
-        return found == (ENCRYPTED if look.arm == "encrypted" else PLAIN), detail
+        return crypt_state == (ENCRYPTED if look.arm == "encrypted" else PLAIN), detail
 
     def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         path = look.volume.path / FILE

@@ -109,10 +109,13 @@ class Fscrypt(AtRest):
         files = policies = others = 0
         for path in below(home):
             with suppress(FileNotFoundError):
-                found = policy.get(path)
+                file_policy = policy.get(path)
                 files += 1
-                policies += found is not None
-                others += found is not None and (found.contents, found.names) != (mode.contents, mode.names)
+                policies += file_policy is not None
+                others += file_policy is not None and (file_policy.contents, file_policy.names) != (
+                    mode.contents,
+                    mode.names,
+                )
         if not files:
             return False, f"{home} contains no file"
         if look.arm == "plain":
@@ -125,8 +128,8 @@ class Fscrypt(AtRest):
         """Name the kernel's driver; the kernel lists a mode once a file was written under it."""
         mode = self._mode(look.rest)
         used = aes.kernel(mode.kernel)
-        found = {"cipher": mode.words, "key": f"{8 * policy.KEY_BYTES} bits", "implementation": used.words()}
-        return found | ({"warning": used.warning()} if used.warning() else {})
+        details = {"cipher": mode.words, "key": f"{8 * policy.KEY_BYTES} bits", "implementation": used.words()}
+        return details | ({"warning": used.warning()} if used.warning() else {})
 
     def refuses(self, look: ArmAtRest) -> tuple[bool, str] | None:
         """Mount a copy of the image where the kernel has no key, and then with another key. Starts no server."""

@@ -94,10 +94,10 @@ class Gocryptfs(EncryptingDaemon):
 
     def says(self, look: ArmAtRest) -> tuple[bool, str]:
         """Read the directory's configuration by `-info`, and the library from the daemon's options."""
-        factors, said = self._factors(look.rest), _said_of(look.volume.backing[0])
-        if wrong := factor_mismatch(said, factors):
+        factors, configuration = self._factors(look.rest), _configuration_of(look.volume.backing[0])
+        if wrong := factor_mismatch(configuration, factors):
             return False, f", but {wrong}"
-        words = f" of a directory that is encrypted with {cipher_of(said)}"
+        words = f" of a directory that is encrypted with {cipher_of(configuration)}"
         if factors["library"] != "auto":
             option = LIBRARIES[factors["library"]]
             if option not in _command_line(look.volume.pids):
@@ -112,23 +112,23 @@ class Gocryptfs(EncryptingDaemon):
         """
         factors = self._factors(look.rest)
         program = tools.tool(ENCRYPTING)
-        cipher = cipher_of(_said_of(look.volume.backing[0]))
+        cipher = cipher_of(_configuration_of(look.volume.backing[0]))
         library = {"openssl": "OpenSSL", "go": "Go"}.get(factors["library"], "") or _automatic(program, cipher)
         version = subprocess.run(
             [program, "-version"], capture_output=True, text=True, check=False, env=child_environment()
         ).stdout.strip()
         able = aes.openssl_capabilities({})
-        made = self.mount_of(look)
-        found = {"cipher": cipher, "implementation": f"{version}; crypto: {library}, CPU: {able.words()}"}
-        if made is not None:
-            found["mounting"] = f"{made.seconds:.2f} s, its password through scrypt with N = 2^{factors['scrypt']}"
-        return found | ({"warning": able.warning()} if able.warning() else {})
+        mount = self.mount_of(look)
+        details = {"cipher": cipher, "implementation": f"{version}; crypto: {library}, CPU: {able.words()}"}
+        if mount is not None:
+            details["mounting"] = f"{mount.seconds:.2f} s, its password through scrypt with N = 2^{factors['scrypt']}"
+        return details | ({"warning": able.warning()} if able.warning() else {})
 
     def _factors(self, rest: AtRestContext) -> dict[str, str]:
         return self.check(dict(rest.factors))
 
 
-def _said_of(below: Path) -> str:
+def _configuration_of(below: Path) -> str:
     """Return the configuration that gocryptfs prints for an encrypted directory. Raises RunError."""
     done = subprocess.run(
         [tools.tool(ENCRYPTING), "-info", below],
@@ -143,19 +143,19 @@ def _said_of(below: Path) -> str:
     return done.stdout
 
 
-def cipher_of(said: str) -> str:
+def cipher_of(configuration: str) -> str:
     """Return the cipher of file contents, from a directory's configuration. Pure."""
-    flags = re.search(r"^FeatureFlags:(.*)$", said, re.MULTILINE)
+    flags = re.search(r"^FeatureFlags:(.*)$", configuration, re.MULTILINE)
     assert flags is not None
     return next((name for flag, name in FLAGS.items() if flag in flags[1].split()), AES_GCM)
 
 
-def factor_mismatch(said: str, factors: Mapping[str, str]) -> str:
+def factor_mismatch(configuration: str, factors: Mapping[str, str]) -> str:
     """Return what in a directory's configuration differs from the request; empty: nothing. Pure."""
-    found, wanted = cipher_of(said), NAMES[factors["cipher"]]
-    if found != wanted:
-        return f"its directory is encrypted with {found}, but {wanted} was requested"
-    work = re.search(r"^ScryptObject:.*\bN=(\d+)", said, re.MULTILINE)
+    cipher, wanted = cipher_of(configuration), NAMES[factors["cipher"]]
+    if cipher != wanted:
+        return f"its directory is encrypted with {cipher}, but {wanted} was requested"
+    work = re.search(r"^ScryptObject:.*\bN=(\d+)", configuration, re.MULTILINE)
     if work and int(work[1]) != 1 << int(factors["scrypt"]):
         return f"its password goes through scrypt with N = {work[1]}, but 2^{factors['scrypt']} was requested"
     return ""

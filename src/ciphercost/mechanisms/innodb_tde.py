@@ -10,7 +10,7 @@ import json
 import secrets as randomness
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -102,6 +102,17 @@ class InnodbTde(AtRest):
         own_file(directory / "data" / CONFIGURATION, json.dumps({"path": str(keyring), "read_only": False}))
         own_file(directory / "data" / MANIFEST, json.dumps({"components": f"file://{COMPONENT}"}))
 
+    def key_files(self, rest: AtRestContext, directory: Path) -> Mapping[str, Path]:  # noqa: ARG002
+        configuration = directory / "data" / CONFIGURATION
+        if not configuration.exists():
+            return {}
+        keyring = Path(json.loads(configuration.read_text())["path"])
+        return {keyring.name: keyring}
+
+    def adopt_keys(self, rest: AtRestContext, directory: Path, names: Sequence[str]) -> None:
+        (name,) = names
+        own_file(directory / "data" / CONFIGURATION, json.dumps({"path": str(rest.secrets / name), "read_only": False}))
+
     def encrypt(self, look: ArmAtRest) -> None:
         """Encrypt what the server created before it had a key."""
         if look.arm == "plain":
@@ -159,7 +170,7 @@ class InnodbTde(AtRest):
         types: Counter[int] = Counter()
         for path in sorted((data / (look.connect.database or "")).glob("*.ibd")):
             types.update(int.from_bytes(head[PAGE_TYPE], "big") for head in heads(path, size, 26) if any(head))
-        encrypted = sum(types[each] for each in ENCRYPTED_TYPES)
+        encrypted = sum(types[page_type] for page_type in ENCRYPTED_TYPES)
         words = f"{encrypted} pages of type 15, {types[INDEX_TYPE]} of {INDEX_TYPE}"
         if look.arm == "plain":
             right = not encrypted and types[INDEX_TYPE] > 0
@@ -181,11 +192,11 @@ class InnodbTde(AtRest):
         Undo pages are counted with the others, though logs=off leaves them unencrypted. The binary log is encrypted in pieces of any
         length; large ones are the floor.
         """
-        found = {"pages": Stream(CipherWork("aes256-cbc", unit=PAGE - 48), PAGE)}
+        streams = {"pages": Stream(CipherWork("aes256-cbc", unit=PAGE - 48), PAGE)}
         if factors["logs"] == "on":
-            found["redo log"] = Stream(CipherWork("aes256-cbc", unit=LOG_BLOCK - 16), LOG_BLOCK)
-            found["binary log"] = Stream(CipherWork("aes256-ctr"), RECORD_BYTES, pieces=True)
-        return found
+            streams["redo log"] = Stream(CipherWork("aes256-cbc", unit=LOG_BLOCK - 16), LOG_BLOCK)
+            streams["binary log"] = Stream(CipherWork("aes256-ctr"), RECORD_BYTES, pieces=True)
+        return streams
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """Name the ciphers in MySQL's manual; they can't be changed."""
@@ -209,12 +220,12 @@ class InnodbTde(AtRest):
         return dict.fromkeys(logs, "logs=off")
 
     def findings(self, rest: AtRestContext) -> list[Finding]:
-        found = []
+        findings = []
         if rest.factors["logs"] != "on":
             text = "logs=off: changes to tables also go to the redo, undo and binary logs, which are not encrypted"
             closes = "logs=on: innodb_redo_log_encrypt, innodb_undo_log_encrypt, binlog_encryption"
-            found.append(Finding("logs-in-clear", "high", text, closes))
-        return found
+            findings.append(Finding("logs-in-clear", "high", text, closes))
+        return findings
 
     def advice(self, place: str) -> str:
         if "#innodb_temp" in place:
@@ -244,22 +255,24 @@ class InnodbTde(AtRest):
 def _other(keyring: str) -> str:
     """Return the same keyring with other keys under the same names, of the same lengths."""
     content = json.loads(keyring)
-    for each in content["elements"]:
-        if each["data_type"] == "AES":
-            each["data"] = randomness.token_hex(len(each["data"]) // 2).upper()
+    for element in content["elements"]:
+        if element["data_type"] == "AES":
+            element["data"] = randomness.token_hex(len(element["data"]) // 2).upper()
     return json.dumps(content)
 
 
-def _mirror(base: Path, into: Path, own: list[Path]) -> None:
-    """Create a directory of links to the content of `base`; the directories `own` and their parents are real ones."""
+def _mirror(base: Path, into: Path, real_directories: list[Path]) -> None:
+    """Create a directory of links to the content of `base`; `real_directories` and their parents are real ones."""
     into.mkdir(mode=0o755)
     into.chmod(0o755)  # whatever the umask: another user runs the server
-    for each in base.iterdir():
-        inner = [path.relative_to(each.name) for path in own if path.parts and path.parts[0] == each.name]
+    for entry in base.iterdir():
+        inner = [
+            path.relative_to(entry.name) for path in real_directories if path.parts and path.parts[0] == entry.name
+        ]
         if inner:
-            _mirror(each, into / each.name, [path for path in inner if path.parts])
+            _mirror(entry, into / entry.name, [path for path in inner if path.parts])
         else:
-            (into / each.name).symlink_to(each)
+            (into / entry.name).symlink_to(entry)
 
 
 def _open(path: Path, content: dict[str, bool]) -> None:

@@ -96,6 +96,9 @@ class MariadbTde(AtRest):
             **{name.replace("_", "-"): "ON" for name in SWITCHES},
         }
 
+    def key_files(self, rest: AtRestContext, directory: Path) -> Mapping[str, Path]:  # noqa: ARG002
+        return {KEY_FILE: rest.secrets / KEY_FILE}
+
     def settled(self, look: ArmAtRest) -> None:
         if look.arm == "plain":
             return
@@ -139,17 +142,11 @@ class MariadbTde(AtRest):
         ) or f"{PLUGIN} is active ({cipher}); {count} tablespaces encrypted, none in part"
 
     def structure(self, look: ArmAtRest) -> tuple[bool, str]:
-        """Check the key version that each page of our tables begins with.
-
-        A file's first page and empty pages have none.
-        """
+        """Check the key version that each page of our tables begins with."""
         size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
-        encrypted = clear = 0
-        for path in sorted((look.volume.path / "data" / (look.connect.database or "")).glob("*.ibd")):
-            for number, head in enumerate(heads(path, size, 38)):
-                if number and any(head):
-                    versioned = any(head[:4])
-                    encrypted, clear = encrypted + versioned, clear + (not versioned)
+        files = sorted((look.volume.path / "data" / (look.connect.database or "")).glob("*.ibd"))
+        counts = [versioned(path, size) for path in files]
+        encrypted, clear = sum(count for count, _ in counts), sum(count for _, count in counts)
         words = f"{encrypted} pages with a key version, {clear} without"
         passed = (clear > 0 and not encrypted) if look.arm == "plain" else (encrypted > 0 and not clear)
         return passed, words if passed else f"the {look.arm} arm's tables have {words}"
@@ -206,6 +203,20 @@ class MariadbTde(AtRest):
             yield
         finally:
             own_file(path, kept)
+
+
+def versioned(path: Path, size: int) -> tuple[int, int]:
+    """Count a file's pages of `size` bytes: those that begin with a key version, and those that begin with none.
+
+    Empty pages don't count, nor does the first page, nor every page after it that describes the extents of the next `size` pages: the
+    server encrypts none of these (`fil_space_encrypt`).
+    """
+    encrypted = clear = 0
+    for number, head in enumerate(heads(path, size, 38)):
+        if number % size and any(head):
+            has_version = any(head[:4])
+            encrypted, clear = encrypted + has_version, clear + (not has_version)
+    return encrypted, clear
 
 
 def unsettled(spaces: list[list[str | None]]) -> list[str]:

@@ -116,14 +116,14 @@ class TwoPaths(AtRest):
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
             return False, f"the server reports that its data lies in '{home}', not in {look.volume.path}"
-        found = stack.of(home if home.is_dir() else home.parent)
+        layers = stack.of(home if home.is_dir() else home.parent)
         if look.arm == "plain":
-            return not found.signs, f"on {found}: " + (", ".join(found.signs) or "nothing encrypts it")
-        return bool(found.signs), f"on {found}: " + (", ".join(found.signs) or "no encryption found below it")
+            return not layers.signs, f"on {layers}: " + (", ".join(layers.signs) or "nothing encrypts it")
+        return bool(layers.signs), f"on {layers}: " + (", ".join(layers.signs) or "no encryption found below it")
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:
-        found = stack.of(look.volume.path)
-        return {"cipher": ", ".join(found.signs), "implementation": str(found)}
+        layers = stack.of(look.volume.path)
+        return {"cipher": ", ".join(layers.signs), "implementation": str(layers)}
 
     def findings(self, rest: AtRestContext) -> list[Finding]:
         plain, encrypted = (stack.of(Path(rest.factors[arm])) for arm in ARMS)
@@ -150,15 +150,15 @@ def _check(arm: str, directory: Path) -> None:
 
 def _searchable(ours: Path) -> Path | None:
     """Return the directory or file that holds the encrypted form of a directory; None: a block device does."""
-    found = stack.of(ours)
-    if not found.device:
-        source = Path(found.source)
+    layers = stack.of(ours)
+    if not layers.device:
+        source = Path(layers.source)
         if not source.is_absolute() or not source.is_dir():
             raise Unproven(
-                f"disk witness, encrypted arm: {found}: ciphercost can't see where it stores its data, so it can't search it"
+                f"disk witness, encrypted arm: {layers}: ciphercost can't see where it stores its data, so it can't search it"
             )
         return source
-    file = image.backing(found.device)
+    file = image.backing(layers.device)
     return Path(file) if file and Path(file).is_file() else None
 
 

@@ -247,11 +247,11 @@ class PgTde(VendorTde):
             "histogram of every analyzed column, are readable on the disk"
         )
         closes = "ALTER TABLE … ALTER COLUMN … SET STATISTICS 0 for such columns, before they are first analyzed"
-        found = [Finding("catalogs-in-clear", "medium", text, closes)]
+        findings = [Finding("catalogs-in-clear", "medium", text, closes)]
         if rest.factors["wal"] != "on":
             text = "wal=off: every row written to an encrypted table is also in the write-ahead log, unencrypted"
-            found.insert(0, Finding("log-in-clear", "high", text, "wal=on: pg_tde.wal_encrypt = on"))
-        return found
+            findings.insert(0, Finding("log-in-clear", "high", text, "wal=on: pg_tde.wal_encrypt = on"))
+        return findings
 
     def advice(self, place: str) -> str:
         if "pg_wal" in place:
@@ -294,22 +294,22 @@ def keys(functions: Mapping[str, str], *, wal: bool, version: str) -> tuple[str,
     make = _first(CREATE_KEY, functions)
     default, server = _first(DEFAULT_KEY, functions), _first(SERVER_KEY, functions)
     setters = {"data": default or _first(DATABASE_KEY, functions)} | ({"log": server} if wal else {})
-    made: list[str] = []
+    key_statements: list[str] = []
     for what, setter in setters.items():
         if not setter:
             raise RunError(f"pg_tde {version} has no function that sets the key of the {what}: it is too old")
         name = f"{PROVIDER}-{what}-{randomness.token_hex(8)}"
         if make and default:
-            made.append(f"SELECT {make}('{name}', '{PROVIDER}')")
-        made.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
-    return tuple(made)
+            key_statements.append(f"SELECT {make}('{name}', '{PROVIDER}')")
+        key_statements.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
+    return tuple(key_statements)
 
 
 def altered(key_file: bytes) -> bytes:
     """Return the same key file with different keys. Pure."""
     content = bytearray(key_file)
-    for found in re.finditer(rb"%b-(?:data|log)-[0-9a-f]{16}\0" % PROVIDER.encode(), key_file):
-        begin = found.start() + NAME_BYTES
+    for match in re.finditer(rb"%b-(?:data|log)-[0-9a-f]{16}\0" % PROVIDER.encode(), key_file):
+        begin = match.start() + NAME_BYTES
         content[begin : begin + KEY_BYTES] = bytes(0xFF ^ byte for byte in content[begin : begin + KEY_BYTES])
     return bytes(content)
 
@@ -357,10 +357,10 @@ def _cipher_name(number: int) -> str:
 
 def judge_keys(keys: Keys, requested: str, *, wal: bool) -> tuple[bool, str]:
     """Judge whether the keys beside the data are for the requested cipher. Returns (verdict, words). Pure."""
-    for what, found in (("tables and indexes", keys.tables), ("the write-ahead log", keys.log)):
-        if wrong := {name: count for name, count in found.items() if name != requested}:
+    for what, counts in (("tables and indexes", keys.tables), ("the write-ahead log", keys.log)):
+        if wrong := {name: count for name, count in counts.items() if name != requested}:
             listed = ", ".join(f"{count} for {name}" for name, count in sorted(wrong.items()))
-            return False, f"of {found.total()} keys of {what} {listed}, but {requested} was requested"
+            return False, f"of {counts.total()} keys of {what} {listed}, but {requested} was requested"
     if keys.other:
         # Before version 2.2 there was one cipher. A later version's layout is unknown: only the server's own report
         # remains.

@@ -9,6 +9,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.host.ports import LOOPBACK
 from ciphercost.load.codec import Encrypting
+from ciphercost.mechanisms import _blind
 from ciphercost.mechanisms._column import BLOCK, IV, Columns
 from ciphercost.mechanisms.aes import BITS, PROTECTS
 from ciphercost.model.errors import UsageError
@@ -67,8 +68,12 @@ class PgCrypto(OfExtension):
         self.family = "pgcrypto-{cbc,ecb,cfb}-{128,192,256}"
         self.key_bytes = bits // 8
         self.cipher = f"AES-{bits}-{mode.upper()}"
-        self.factors = () if mode == "ecb" else (IV,)
+        self.factors = (*(() if mode == "ecb" else (IV,)), *_blind.FACTORS)
         self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
+
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        filled = super().check(factors)
+        return _blind.check(self.name, filled, alike=filled.get("iv") != "random")
 
     def check_version(self, engine: Engine, version: str) -> None:  # noqa: ARG002
         number = re.match(r"\d{1,6}", version, re.ASCII)
@@ -78,10 +83,11 @@ class PgCrypto(OfExtension):
                 f"Use postgresql@{CFB_SINCE}, or pgcrypto-cbc-{self.key_bytes * 8}"
             )
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
-        return _FunctionCodec(
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
+        codec = _FunctionCodec(
             CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random"
         )
+        return _blind.beside(codec, engine.dialect, factors, key)
 
 
 class _FunctionCodec(Bytea):

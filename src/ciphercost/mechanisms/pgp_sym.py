@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ciphercost.engines import Engine
 from ciphercost.load.codec import Encrypting
-from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms import Factor, _blind
 from ciphercost.mechanisms.pgcrypto import Bytea, OfExtension
 from ciphercost.model.errors import UsageError
 
@@ -40,6 +40,7 @@ class PgpSym(OfExtension):
             acts="operation",
         ),
         Factor("mdc", ("on", "off"), "whether a changed message is detected", acts="operation"),
+        *_blind.FACTORS,
     )
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +50,7 @@ class PgpSym(OfExtension):
             raise UsageError(f"pgp-sym: kdf_iter needs kdf=iterated, not {filled['kdf']}: leave one of them out")
         if count and not (re.fullmatch(r"[0-9]{4,8}", count) and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
             raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
-        return filled
+        return _blind.check(self.name, filled, alike=False)
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         options = f"cipher-algo={factors['cipher']}, compress-algo=0, s2k-mode={KDF[factors['kdf']]}"
@@ -57,7 +58,7 @@ class PgpSym(OfExtension):
             options += f", s2k-count={factors['kdf_iter']}"
         if factors["mdc"] == "off":
             options += ", disable-mdc=1"
-        return _Message(key.hex(), options)
+        return _blind.beside(_Message(key.hex(), options), engine.dialect, factors, key)
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:
         return {

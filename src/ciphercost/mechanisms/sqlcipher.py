@@ -18,7 +18,7 @@ import msgspec
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError, UsageError
@@ -42,6 +42,8 @@ CHECKED_BYTES = 256 << 20
 MAGIC = b"SQLite format 3\0"
 WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 WAL_HEADER, FRAME_HEADER = 32, 24
+LOCK_BYTE = 1 << 30
+"""The page of a database file that has this offset holds locks and nothing else: SQLite never writes it, in no file."""
 
 
 class Tails(msgspec.Struct, frozen=True):
@@ -72,15 +74,15 @@ class SqlCipher(AtRest):
     )
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
-        found = super().check(factors)
-        rounds = found["kdf_iter"]
-        if found["kdf"] == "raw" and rounds:
+        filled = super().check(factors)
+        rounds = filled["kdf_iter"]
+        if filled["kdf"] == "raw" and rounds:
             raise UsageError(f"{self.name}: kdf_iter={rounds} applies only to a passphrase; add kdf=passphrase")
-        if found["kdf"] == "passphrase":
-            found["kdf_iter"] = rounds = rounds or ITERATIONS
+        if filled["kdf"] == "passphrase":
+            filled["kdf_iter"] = rounds = rounds or ITERATIONS
             if not (rounds.isascii() and rounds.isdigit() and FEWEST <= int(rounds) <= MOST):
                 raise UsageError(f"{self.name}: kdf_iter={rounds} is not a number from {FEWEST} to {MOST}")
-        return found
+        return filled
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> Changes:  # noqa: ARG002
         """The key is random (256 bits), the same for the whole run, and lies in `secrets`.
@@ -100,6 +102,9 @@ class SqlCipher(AtRest):
             pragmas += f"PRAGMA kdf_iter={factors['kdf_iter']};"
         return {**key, "pragmas": f"{pragmas}{COMMON}"}
 
+    def key_files(self, rest: AtRestContext, directory: Path) -> Mapping[str, Path]:  # noqa: ARG002
+        return {KEY_FILE: rest.secrets / KEY_FILE}
+
     def streams(self, factors: Mapping[str, str]) -> Mapping[str, Stream]:
         """AES-256-CBC of each page but its reserved end; the HMAC covers the same bytes and the IV."""
         page = int(factors["page_size"])
@@ -118,11 +123,11 @@ class SqlCipher(AtRest):
             return opened, detail
         if opened:
             return False, detail
-        found = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
-        if wrong := factor_mismatch(found, self.check(look.rest.factors)):
+        reported = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
+        if wrong := factor_mismatch(reported, self.check(look.rest.factors)):
             return False, f"{detail}; {wrong}"
         authentic, words = _authentic(look)
-        settings = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
+        settings = f"cipher_page_size is {reported['cipher_page_size']}, HMAC {_hmac(reported)}"
         return authentic, "; ".join(part for part in (detail, settings, words) if part)
 
     def refuses(self, look: ArmAtRest) -> tuple[bool, str]:
@@ -151,7 +156,7 @@ class SqlCipher(AtRest):
         factors = self.check(look.rest.factors)
         derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
         able = openssl_of(look)
-        found = {
+        details = {
             "implementation": f"{provider['cipher_provider_version'] or provider['cipher_provider']}, {able.words()}",
             "sqlcipher": _ask(look, "PRAGMA cipher_version"),
             "page_size": settings.get("cipher_page_size", ""),
@@ -160,8 +165,8 @@ class SqlCipher(AtRest):
             "opening": f"{_opening(look) * 1e3:.1f} ms",
         }
         if warning := able.warning():
-            found["warning"] = warning
-        return found
+            details["warning"] = warning
+        return details
 
     def rotate(self, look: ArmAtRest) -> tuple[str, ...]:
         """Encrypt every page again in one transaction. Nobody keeps the new key: the file is not opened again."""
@@ -209,9 +214,9 @@ def judge(magic: bool, pages: Tails, frames: Tails, arm: Arm) -> tuple[bool, str
     `magic`: whether the file begins as every SQLite file does.
     """
     detail = f"the file {'begins like' if magic else 'does not begin like'} a SQLite file"
-    for where, found in (("pages", pages), ("pages in the WAL", frames)):
-        if all_ := found.filled + found.empty:
-            detail += f"; {found.filled} of {all_} {where} end in IV and HMAC"
+    for where, page_ends in (("pages", pages), ("pages in the WAL", frames)):
+        if all_ := page_ends.filled + page_ends.empty:
+            detail += f"; {page_ends.filled} of {all_} {where} end in IV and HMAC"
     if not pages.filled + pages.empty:
         return False, f"{detail}; it has no pages"
     if arm == "plain":
@@ -220,8 +225,8 @@ def judge(magic: bool, pages: Tails, frames: Tails, arm: Arm) -> tuple[bool, str
 
 
 def tails(path: Path, page: int) -> Tails:
-    """Count the ends of every page of a database file."""
-    return _tails(path, page, 0, page)
+    """Count the ends of every page of a database file that SQLite writes."""
+    return _tails(path, page, 0, page, without=LOCK_BYTE // page)
 
 
 def tails_in_wal(path: Path, page: int) -> Tails:
@@ -237,11 +242,14 @@ def tails_in_wal(path: Path, page: int) -> Tails:
     return _tails(path, page, WAL_HEADER + FRAME_HEADER, FRAME_HEADER + page)
 
 
-def _tails(path: Path, page: int, first: int, step: int) -> Tails:
+def _tails(path: Path, page: int, first: int, step: int, without: int = -1) -> Tails:
+    """`without`: the number of a page that does not count."""
     count = {True: 0, False: 0}
     if path.stat().st_size:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            for at in range(first, len(content) - page + 1, step):
+            for number, at in enumerate(range(first, len(content) - page + 1, step)):
+                if number == without:
+                    continue
                 # The IV is there whatever authenticates the page.
                 count[any(content[at + page - RESERVE : at + page])] += 1
     return Tails(filled=count[True], empty=count[False])

@@ -163,7 +163,7 @@ class Tls(Mechanism):
 
     def floors(self, factors: Mapping[str, str]) -> Sequence[CipherWork]:  # noqa: ARG002
         """All that TLS 1.3 has: the report takes the one that was negotiated."""
-        return tuple(CipherWork(each) for each in SUITES_13)
+        return tuple(CipherWork(name) for name in SUITES_13)
 
     def required(self, factors: Mapping[str, str]) -> tuple[Witness, ...]:
         chosen = factors.get("library") or factors.get("fips")
@@ -240,9 +240,9 @@ class Tls(Mechanism):
     def pki(self, factors: Mapping[str, str], secrets: Path, address: str) -> Pki:
         """Return the CA and the server's certificate for these factors (with defaults). The first call makes them in `secrets`."""
         mutual = factors["client-cert"] == "on"
-        made = Pki(_directory(secrets, factors), factors["certificate"], address=address, reuse=True, client=mutual)
+        pki = Pki(_directory(secrets, factors), factors["certificate"], address=address, reuse=True, client=mutual)
         hand_over(secrets)  # otherwise a server that runs as nobody couldn't reach its key
-        return made
+        return pki
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
         """Look for TLS records of application data in both directions."""

@@ -61,11 +61,14 @@ IMPORTED_LOG = Bound(
     "a log of pgbench (-l) for `import`, which is read in little memory", 65_536 * MIB, "import a part of it"
 )
 IMPORTED = Bound("a table or another tool's output for `import`", 128 * MIB, "import its summary, or a part of it")
+SPREADSHEET = Bound(
+    "a spreadsheet for `import`, also unpacked", 64 * MIB, "save the table as CSV, or import a part of it"
+)
 IMPORTED_JSON = Bound("a JSON file for `import`", 64 * MIB, "import its summary, or a part of it")
 
 ALL = (
     SPEC, STATEMENTS, BODY, HEADERS, OPTIONS, CERTIFICATES, DRIVER, RECORD, RECORD_LINE, PACKED, UNPACKED, IMPORTED_LOG, IMPORTED,
-    IMPORTED_JSON,
+    SPREADSHEET, IMPORTED_JSON,
 )  # fmt: skip
 
 TABLE_ROWS = 500_000

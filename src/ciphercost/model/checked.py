@@ -68,12 +68,12 @@ class Decoder(Protocol[MadeT]):
 def decode(content: bytes, decoder: Decoder[T], where: object) -> T:
     """Decode one JSON value into a record. Raises UsageError for any bytes that are not such a record."""
     try:
-        made = decoder.decode(content)
+        record = decoder.decode(content)
     except RecursionError:
         raise damaged(where, "lists or objects are nested too deeply") from None
     except (msgspec.DecodeError, ValueError, OverflowError) as error:
         raise damaged(where, short(error)) from None
-    return made
+    return record
 
 
 def whole(path: Path, kind: type[W], newest: int = FORMAT) -> W:
@@ -81,9 +81,9 @@ def whole(path: Path, kind: type[W], newest: int = FORMAT) -> W:
     content = read(path)
     if decode(content, msgspec.json.Decoder(Versioned), path).format > newest:
         raise UsageError(f"{path}: written by a newer version of ciphercost; update ciphercost to read it")
-    made = decode(content, msgspec.json.Decoder(kind), path)
-    plain(msgspec.to_builtins(made), path)
-    return made
+    record = decode(content, msgspec.json.Decoder(kind), path)
+    plain(msgspec.to_builtins(record), path)
+    return record
 
 
 def toml(path: Path) -> dict[str, Any]:
@@ -136,11 +136,11 @@ def plain(value: object, where: object, depth: int = 0) -> None:
             if not math.isfinite(value):
                 raise damaged(where, f"a number is {value}")
         case Mapping():
-            for each in value.values():
-                plain(each, where, depth + 1)
+            for item in value.values():
+                plain(item, where, depth + 1)
         case Sequence():
-            for each in value:
-                plain(each, where, depth + 1)
+            for item in value:
+                plain(item, where, depth + 1)
 
 
 def digits(value: int) -> int:
@@ -153,21 +153,23 @@ def digits(value: int) -> int:
 
 def facts(path: Path) -> RunFacts:
     """A run's facts. Raises UsageError if they are damaged, contradict each other, or have a newer format."""
-    made = whole(path, RunFacts, PLAN_FORMAT)
-    if len(made.cells) != len(made.spec.cells):
-        raise damaged(path, f"`cells` has {len(made.cells)} cells, but `spec.cells` has {len(made.spec.cells)}")
-    for number, cell in enumerate(made.cells):
-        if made.format >= PLAN_FORMAT and cell.registered is None:
+    run_facts = whole(path, RunFacts, PLAN_FORMAT)
+    if len(run_facts.cells) != len(run_facts.spec.cells):
+        raise damaged(
+            path, f"`cells` has {len(run_facts.cells)} cells, but `spec.cells` has {len(run_facts.spec.cells)}"
+        )
+    for number, cell in enumerate(run_facts.cells):
+        if run_facts.format >= PLAN_FORMAT and cell.registered is None:
             raise damaged(path, f"cell {number + 1}: `registered` is missing")
-        if cell.control is not None and cell.control >= len(made.cells):
+        if cell.control is not None and cell.control >= len(run_facts.cells):
             raise damaged(
-                path, f"cell {number + 1}: `control` is {cell.control}, but there are {len(made.cells)} cells"
+                path, f"cell {number + 1}: `control` is {cell.control}, but there are {len(run_facts.cells)} cells"
             )
         if (problem := of_cell(cell)) or (
-            problem := "" if cell.spec == made.spec.cells[number] else "its spec differs from `spec.cells`"
+            problem := "" if cell.spec == run_facts.spec.cells[number] else "its spec differs from `spec.cells`"
         ):
             raise damaged(path, f"cell {number + 1}: {problem}")
-    return made
+    return run_facts
 
 
 def of_cell(cell: CellFacts) -> str:
@@ -264,8 +266,10 @@ def answer(record: SliceRecord, clients: int) -> str:
         return ""
     if agent.arm != record.arm:
         return f"the agent answered for arm '{agent.arm[:20]}', but the slice belongs to the {record.arm} arm"
-    if agent.seconds > LONGER * record.length + 0.01:
-        return f"`agent.seconds` {agent.seconds:g} is longer than the slice ({record.length:g} s)"
+    # A command without {seconds} takes as long as it takes; its tool's clock may round.
+    longest = record.reported.process_s + 0.1 if record.reported else record.length
+    if agent.seconds > LONGER * longest + 0.01:
+        return f"`agent.seconds` {agent.seconds:g} is longer than the slice ({longest:g} s)"
     if agent.done and not agent.seconds:
         return f"{agent.done:g} operations in 0 s"
     # Each connection has at most one operation in flight at either edge; in an open loop, queued operations add to that. The
@@ -287,14 +291,19 @@ def storage(record: StorageSlice, cells: Sequence[CellFacts] | None, where: obje
 
 def profile(record: ProfileSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
     """Raises UsageError if the samples of a slice are impossible."""
-    samples = sum(each.count for each in record.stacks)
+    samples = sum(stack.count for stack in record.stacks)
     problem = outside(record.cell, cells) or in_order(record)
-    if not problem and any(frame >= len(record.frames) for each in record.stacks for frame in each.frames):
+    if not problem and any(frame >= len(record.frames) for stack in record.stacks for frame in stack.frames):
         problem = f"a stack has a frame beyond the {len(record.frames)} in `frames`"
     if not problem and sum(record.whole.values()) > samples:
         problem = f"`whole` has {sum(record.whole.values())} samples, but there are {samples}"
     if problem:
         raise damaged(where, problem)
+
+
+def place(record: SliceRecord) -> str:
+    """Where a slice's block stands in the record, for errors. Pure."""
+    return f"slices.jsonl: session {record.session}, block {record.block}"
 
 
 def histogram(record: SliceRecord, total: int) -> None:
@@ -326,4 +335,11 @@ def computing(what: object) -> Iterator[None]:
 
 def finite(result: object, where: object) -> None:
     """Raises UsageError if a figure of a result is not finite."""
-    plain(msgspec.to_builtins(result), where)
+    plain(msgspec.to_builtins(result, enc_hook=of_numpy), where)
+
+
+def of_numpy(value: object) -> float | int | bool:
+    """A number of numpy as Python's own, for encoders. Raises NotImplementedError for anything else."""
+    if isinstance(value, int | float):  # numpy's float64 is one, but no encoder takes it for one
+        return float(value)
+    raise NotImplementedError(type(value).__name__)

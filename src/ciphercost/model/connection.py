@@ -141,7 +141,7 @@ class Connection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     def given(self) -> dict[str, object]:
         """Every field that is set, by its name in PROTOCOL.md."""
         fields = msgspec.structs.fields(self)
-        return {each.name: value for each in fields if (value := getattr(self, each.name)) != each.default}
+        return {field.name: value for field in fields if (value := getattr(self, field.name)) != field.default}
 
     def header_lines(self) -> list[str]:
         return reveal(self.headers).splitlines()
@@ -255,6 +255,69 @@ class JdbcChanges(JdbcCalls, total=False):
     witness: str | None
 
 
+class DriverConnection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="connect"):
+    """The settings of an arm's connections by a driver of an application, for the agent of its language."""
+
+    host: str | None = None
+    """As an application names it: the server's certificate is checked against this name."""
+    port: int | None = None
+    address: str | None = None
+    """Where to connect. None: to what `host` resolves to."""
+    database: str | None = None
+    search_path: str | None = None
+    dsn: str | None = None
+    """A connection string of the driver's own. It decides what the other fields leave open, and there are no fields of TLS beside it."""
+    tls: TlsMode | None = None
+    tls_at_once: bool = False
+    channel_binding: ChannelBinding | None = None
+    tls_ca: str | None = None
+    """PEM file. None: the system's authorities."""
+    tls_min: TlsVersion | None = None
+    tls_max: TlsVersion | None = None
+    tls_ciphers: str | None = None
+    tls_identity: Secret | None = None
+    witness: str | None = None
+    """SQL that returns how the session is encrypted, for drivers that can't report it."""
+    options: str | None = None
+    """The driver's own settings, `NAME=VALUE`, one a line."""
+
+    def __or__(self, changes: DriverChanges) -> Self:
+        """The same connection with these fields instead. None: not set."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class DriverChanges(TypedDict, total=False):
+    """Fields of a `DriverConnection` that something decides."""
+
+    arm: str
+    driver: str
+    connections: int
+    threads: int
+    per_request: bool
+    timeout: float | None
+    user: str | None
+    password: Secret | None
+    setup: str | None
+    relayed: bool
+    trusted: bool
+    host: str | None
+    port: int | None
+    address: str | None
+    database: str | None
+    search_path: str | None
+    dsn: str | None
+    tls: TlsMode | None
+    tls_at_once: bool
+    channel_binding: ChannelBinding | None
+    tls_ca: str | None
+    tls_min: TlsVersion | None
+    tls_max: TlsVersion | None
+    tls_ciphers: str | None
+    tls_identity: Secret | None
+    witness: str | None
+    options: str | None
+
+
 class Connected(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="connected"):
     """An agent's answer to `connect`: what was negotiated. A text is empty if there is nothing to report."""
 
@@ -275,9 +338,9 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
     library: str = ""
     application: str = ""
     driver_version: str = ""
-    """Of a JDBC driver."""
+    """Of a driver that is not the agent's own, as it names itself."""
     # what ciphercost adds
     checked: str = ""
-    """How a JDBC driver was seen to verify its peer, as a sentence."""
+    """How a driver was seen to verify its peer, as a sentence."""
     client_certificate: str = ""
     """Who verified the client's certificate; empty: the server requires none."""

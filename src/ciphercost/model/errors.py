@@ -47,6 +47,10 @@ class RefusedSetting(UsageError):
     """A server that ciphercost started refused a setting of the user's, so every cell with this setting fails alike."""
 
 
+class RefusedDump(UsageError):
+    """A server that ciphercost started refused the user's dump before anything was measured."""
+
+
 class RunError(CiphercostError):
     """A cell can't continue: server, agent or workload failed at run time."""
 
@@ -132,8 +136,8 @@ _TAIL = re.compile(
 
 def without_codes(text: str) -> tuple[str, str]:
     """Split a text of a record that an older ciphercost wrote: (text without codes in brackets, the last code or empty). Pure."""
-    codes = [found["code"] for found in _TAIL.finditer(text)]
-    return _TAIL.sub(lambda found: server_code(found["code"]), text), codes[-1] if codes else ""
+    codes = [match["code"] for match in _TAIL.finditer(text)]
+    return _TAIL.sub(lambda match: server_code(match["code"]), text), codes[-1] if codes else ""
 
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -187,6 +191,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "customsmallerisbetter": ("github-action-benchmark",),
 }
 """Common names -> ciphercost's names. `nearest` uses those that are valid in its place."""
+SOME = 3
+"""Most names to suggest alike."""
 FEW = 12
 """Most names to list beside a suggestion; if there are more, only the suggestion is printed."""
 
@@ -199,15 +205,19 @@ def nearest(word: str, known: Iterable[str]) -> str:
     import difflib  # only a mistake needs it
 
     choices = sorted(known)
-    small = {each.lower(): each for each in choices}
-    close = [each for each in ALIASES.get(word.lower(), ()) if each in choices]
+    small = {choice.lower(): choice for choice in choices}
+    close = [name for name in ALIASES.get(word.lower(), ()) if name in choices]
+    family = [small[spelling] for spelling in small if spelling.startswith(f"{word.lower()}-")]
+    if len(family) > SOME and not close:
+        return f"did you mean '{family[0]}' or another that begins with '{word.lower()}-': {', '.join(family[1:])}?"
+    close = close or family
     if not close:
-        close = [small[each] for each in difflib.get_close_matches(word.lower(), small, n=1, cutoff=0.5)]
+        close = [small[spelling] for spelling in difflib.get_close_matches(word.lower(), small, n=1, cutoff=0.5)]
     if not close:
         # A misspelt alias.
         meant_ = difflib.get_close_matches(word.lower(), ALIASES, n=1, cutoff=0.7)
-        close = [each for alias in meant_ for each in ALIASES[alias] if each in choices]
+        close = [name for alias in meant_ for name in ALIASES[alias] if name in choices]
     if not close:
         return f"known: {', '.join(choices)}"
-    meant = " or ".join(f"'{each}'" for each in close)
+    meant = " or ".join(f"'{name}'" for name in close)
     return f"did you mean {meant}?" + (f" (known: {', '.join(choices)})" if len(choices) <= FEW else "")

@@ -125,7 +125,16 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
 
 def unmeasured(cell: CellFacts) -> CellFacts:
     """The cell as it was planned, before anything was measured. Pure."""
-    return CellFacts(cell.spec, cell.registered, cell.control, cell.pair)
+    return CellFacts(cell.spec, cell.registered, cell.control, cell.pair, clients=cell.clients)
+
+
+class UserFile(msgspec.Struct, frozen=True):
+    """A file, or the directory of a dump, with statements or rows of the user's."""
+
+    path: str
+    """As the user wrote it, from the directory in which the run was started."""
+    sha256: str
+    """Of its content when the run began."""
 
 
 class RunFacts(msgspec.Struct, omit_defaults=True):
@@ -146,6 +155,8 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     study: str = ""
     """`replicate`: name of the study; `study_options`: its options."""
     study_options: dict[str, Any] = {}
+    files: list[UserFile] = []
+    """The user's files that the run reads. Empty also in records of older versions."""
     load_seconds: Amount = 0.0
     idle_seconds: Amount = 0.0
     """The controller's own time between slices of a session."""

@@ -113,9 +113,9 @@ AT_REST = (
 
 def statement(engine: str, user: object, database: object = "") -> str:
     """The statement that gives this user the right to create what a run needs."""
-    made = next(each.statement for each in GRANTS[engine] if "{user}" in each.statement)
+    template = next(grant.statement for grant in GRANTS[engine] if "{user}" in grant.statement)
     quote = "'" if engine in ("mysql", "mariadb") else '"'
-    return made.format(user=str(user).replace(quote, 2 * quote), database=str(database).replace('"', '""'))
+    return template.format(user=str(user).replace(quote, 2 * quote), database=str(database).replace('"', '""'))
 
 
 def _end(engine: str) -> str:
@@ -125,11 +125,11 @@ def _end(engine: str) -> str:
 
 def texts(engine: str) -> Iterator[str]:
     """Purpose and statement of each right on this engine, and what fails without it."""
-    for each in GRANTS[engine]:
-        asked = each.statement.format(user="USER", database="DATABASE")
-        yield f"{each.purpose}: " + (f"{asked}{_end(engine)}" if asked else each.without)
+    for grant in GRANTS[engine]:
+        asked = grant.statement.format(user="USER", database="DATABASE")
+        yield f"{grant.purpose}: " + (f"{asked}{_end(engine)}" if asked else grant.without)
         if asked:
-            yield f"without it, {each.without}"
+            yield f"without it, {grant.without}"
 
 
 def markdown() -> str:
@@ -144,20 +144,20 @@ def markdown() -> str:
     ]
     for engine, every in GRANTS.items():
         lines += [f"## {engine}", ""]
-        for each in every:
-            asked = each.statement.format(user="USER", database="DATABASE")
-            lines += [f"**{each.purpose[:1].upper()}{each.purpose[1:]}**", ""]
+        for grant in every:
+            asked = grant.statement.format(user="USER", database="DATABASE")
+            lines += [f"**{grant.purpose[:1].upper()}{grant.purpose[1:]}**", ""]
             lines += (
                 [
                     "```sql" if _end(engine) else "```text",
                     f"{asked}{_end(engine)}",
                     "```",
                     "",
-                    f"Without it, {each.without}.",
+                    f"Without it, {grant.without}.",
                     "",
                 ]
                 if asked
-                else [f"{each.without[:1].upper()}{each.without[1:]}.", ""]
+                else [f"{grant.without[:1].upper()}{grant.without[1:]}.", ""]
             )
     return "\n".join([*lines, "## The disk witness", "", AT_REST, ""])
 

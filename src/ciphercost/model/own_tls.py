@@ -16,8 +16,8 @@ class OwnTls(msgspec.Struct, frozen=True):
     @property
     def options(self) -> dict[str, str]:
         """The options of the command line that give these, without those that were not given. Pure."""
-        found = {"--ca": self.ca, "--cert": self.cert, "--key": self.key, "--server-name": self.server_name}
-        return {option: value for option, value in found.items() if value}
+        options = {"--ca": self.ca, "--cert": self.cert, "--key": self.key, "--server-name": self.server_name}
+        return {option: value for option, value in options.items() if value}
 
 
 NONE = OwnTls()

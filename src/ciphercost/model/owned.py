@@ -105,7 +105,7 @@ def _private(uid: int, gid: int) -> int | None:
         us, group = pwd.getpwuid(uid), grp.getgrgid(gid)
     except KeyError:
         return None
-    shared = {*group.gr_mem, *(each.pw_name for each in pwd.getpwall() if each.pw_gid == gid)} - {us.pw_name}
+    shared = {*group.gr_mem, *(account.pw_name for account in pwd.getpwall() if account.pw_gid == gid)} - {us.pw_name}
     return gid if group.gr_name == us.pw_name and us.pw_gid == gid and not shared else None
 
 

@@ -58,8 +58,8 @@ class Pair(msgspec.Struct, frozen=True, omit_defaults=True):
     def worded(self, text: str) -> str:
         """The text with both arms' own names instead of plain and encrypted, wherever it speaks of the arms as in `_PHRASES`."""
         for pattern, words in _COMPILED:
-            said = words.format(reference=self.reference.name, compared=self.compared.name)
-            text = pattern.sub(lambda _, said=said: said, text)  # type: ignore[misc]
+            phrase = words.format(reference=self.reference.name, compared=self.compared.name)
+            text = pattern.sub(lambda _, phrase=phrase: phrase, text)  # type: ignore[misc]
         return text
 
 
@@ -76,7 +76,7 @@ def place(pair: Pair | None, arm: Arm) -> str:
 
 def outward_key(name: str) -> str:
     """What result.json calls a field in a cell whose arms are both encrypted. Pure."""
-    return _KEY.sub(lambda found: PLACES.get(found[1], found[1]), name)
+    return _KEY.sub(lambda match: PLACES.get(match[1], match[1]), name)
 
 
 def outward(result: Any) -> Any:
@@ -93,7 +93,7 @@ def _translated(result: Any, words: Mapping[str, str]) -> Any:
     cells = result.get("cells") if isinstance(result, dict) else None
     if not isinstance(cells, list):
         return result  # not a result, which its reader says better
-    return {**result, "cells": [_of_cell(each, words) for each in cells]}
+    return {**result, "cells": [_of_cell(cell, words) for cell in cells]}
 
 
 def _of_cell(cell: Any, words: Mapping[str, str]) -> Any:
@@ -108,12 +108,16 @@ KEPT = ("pair", "factors", "against_reference", "client_against_reference")
 
 def _renamed(value: Any, words: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
-        made = {}
-        for name, each in value.items():
-            own = words.get(each, each) if name == "arm" and isinstance(each, str) else _renamed(each, words)
-            made[_KEY.sub(lambda found: words.get(found[1], found[1]), name)] = own
-        return made
-    return [_renamed(each, words) for each in value] if isinstance(value, list) else value
+        renamed = {}
+        for name, field_value in value.items():
+            new_value = (
+                words.get(field_value, field_value)
+                if name == "arm" and isinstance(field_value, str)
+                else _renamed(field_value, words)
+            )
+            renamed[_KEY.sub(lambda match: words.get(match[1], match[1]), name)] = new_value
+        return renamed
+    return [_renamed(item, words) for item in value] if isinstance(value, list) else value
 
 
 OFF_ON = Pair("off-on", PairArm("plain"), PairArm("encrypted"))

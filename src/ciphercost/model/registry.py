@@ -16,7 +16,7 @@ from ciphercost.model.errors import UsageError, nearest
 @cache
 def _modules(directories: tuple[tuple[str, int], ...]) -> list[str]:
     """The sorted module names in directories, each given with the time of its last change."""
-    return sorted(each.name for each in pkgutil.iter_modules([path for path, _ in directories]))
+    return sorted(module.name for module in pkgutil.iter_modules([path for path, _ in directories]))
 
 
 class Registry(NamedTuple):
@@ -31,8 +31,10 @@ class Registry(NamedTuple):
 
     def files(self) -> list[str]:
         """List the module names of all entries. Imports none."""
-        found = _modules(tuple((each, Path(each).stat().st_mtime_ns) for each in sys.modules[self.package].__path__))
-        return [name for name in found if not name.startswith("_") and name not in self.beside]
+        modules = _modules(
+            tuple((directory, Path(directory).stat().st_mtime_ns) for directory in sys.modules[self.package].__path__)
+        )
+        return [name for name in modules if not name.startswith("_") and name not in self.beside]
 
     def names(self) -> list[str]:
         """List the names of all entries. Imports none."""

@@ -126,7 +126,7 @@ class Record:
         """Save these cells as they are now, at the end of a complete session, and the others as last saved. Resume starts here."""
         for number in cells:
             self._whole[number] = msgspec.convert(msgspec.to_builtins(self.facts.cells[number]), CellFacts)
-        fresh = (self._whole.get(number) or unmeasured(each) for number, each in enumerate(self.facts.cells))
+        fresh = (self._whole.get(number) or unmeasured(cell) for number, cell in enumerate(self.facts.cells))
         kept = msgspec.structs.replace(self.facts, cells=list(fresh))
         # Slices must reach the disk before the checkpoint that refers to them, even if the power fails.
         os.fsync(self._slices.fileno())
@@ -144,9 +144,9 @@ class Record:
                 continue
             temporary = self.directory / f".{name}.new"
             with temporary.open("wb") as file:
-                for each in read[name](self.directory):
-                    if keep(each.cell, each.session):
-                        file.write(self._encoder.encode(each) + b"\n")
+                for record in read[name](self.directory):
+                    if keep(record.cell, record.session):
+                        file.write(self._encoder.encode(record) + b"\n")
             if name == "slices.jsonl":
                 # For a moment both files are locked, so that another process finds one of them locked.
                 opened = open_locked(self.directory, temporary.name)
@@ -183,18 +183,19 @@ HASHED = ("slices.jsonl", "proofs.json", "storage.jsonl", "profile.jsonl", "stud
 
 def hashes(directory: Path) -> dict[str, str]:
     """SHA-256 of each of these files that exists, by name."""
-    found = {}
+    digests = {}
     for name in HASHED:
         if (path := directory / name).is_file():
             with path.open("rb") as file:
-                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def encode(result: Result) -> bytes:
     """A result as the JSON that `docs/result.schema.json` describes."""
-    plain = msgspec.to_builtins(result) if any(cell.pair for cell in result.cells) else None
-    content = msgspec.json.encode(result if plain is None else pair.outward(plain))
+    paired = any(cell.pair for cell in result.cells)
+    plain = msgspec.to_builtins(result, enc_hook=checked.of_numpy) if paired else None
+    content = msgspec.json.encode(result if plain is None else pair.outward(plain), enc_hook=checked.of_numpy)
     return msgspec.json.format(content, indent=2) + b"\n"
 
 
@@ -267,7 +268,7 @@ def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
     if not path.is_file():
         return []
     entries = checked.decode(checked.read(path), msgspec.json.Decoder(list[_Heard]), path)
-    return [(each.cell, msgspec.convert(msgspec.to_builtins(each), Proof)) for each in entries]
+    return [(entry.cell, msgspec.convert(msgspec.to_builtins(entry), Proof)) for entry in entries]
 
 
 class _Heard(Proof, kw_only=True, frozen=True):

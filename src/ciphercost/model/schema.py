@@ -36,26 +36,29 @@ def _schema(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
 
 def _with_places(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema, in which each field and value that names an arm also has the name that a cell with two encrypted arms gives it."""
-    for made in schema["$defs"].values():
-        fields = made.get("properties", {})
+    for definition in schema["$defs"].values():
+        fields = definition.get("properties", {})
         others = {other: fields[name] for name in fields if (other := pair.outward_key(name)) != name}
         if not others:
             _name_arms(fields)
             continue
         fields |= others
-        own = [name for name in made["required"] if pair.outward_key(name) != name]
-        made["required"] = [name for name in made["required"] if name not in own]
-        if own:
-            made["anyOf"] = [{"required": own}, {"required": [pair.outward_key(name) for name in own]}]
+        arm_names = [name for name in definition["required"] if pair.outward_key(name) != name]
+        definition["required"] = [name for name in definition["required"] if name not in arm_names]
+        if arm_names:
+            definition["anyOf"] = [
+                {"required": arm_names},
+                {"required": [pair.outward_key(name) for name in arm_names]},
+            ]
     return schema
 
 
 def _name_arms(fields: dict[str, Any]) -> None:
-    for each in fields.values():
-        if isinstance(values := each.get("enum"), list) and sorted(values) == sorted(pair.PLACES):
-            each["enum"] = [*values, *pair.PLACES.values()]
+    for field in fields.values():
+        if isinstance(values := field.get("enum"), list) and sorted(values) == sorted(pair.PLACES):
+            field["enum"] = [*values, *pair.PLACES.values()]
 
 
 if __name__ == "__main__":
-    made = machines_schema() if sys.argv[1:] == ["machines"] else result_schema()
-    print(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+    schema = machines_schema() if sys.argv[1:] == ["machines"] else result_schema()
+    print(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())

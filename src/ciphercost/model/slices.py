@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ciphercost.model.command_load import ToolFigures
 from ciphercost.model.constrained_types import Amount, Count, Ordinal, Positive, Share
 from ciphercost.model.errors import without_codes
 from ciphercost.model.spec import Arm, Order, Phase
@@ -18,6 +19,9 @@ TIMEOUT = "timeout"
 """Mark of a failed slice: the server did not answer in time."""
 AGENTS = "agents"
 """Mark of a failed slice: agents were lost or did not count together, which says nothing about the server."""
+
+UNSEEN = "unseen"
+"""Code of a proof that failed because nothing shows what a command sends, and not because it contradicts its arm."""
 
 
 # ── plan ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,6 +99,8 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     first_error: str = ""
     early: Count = 0
     """Connections whose early data (0-RTT) the server accepted."""
+    retries: Count = 0
+    """Times that an operation began again because it was in conflict with others."""
     work: Amount = 0.0
     """Operations, each weighted by its share in the counted part; 0: not reported, use `operations`."""
     sealed: Count = 0
@@ -181,6 +187,8 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: Amount = 0.0
     agent: AgentSlice | None = None
     counters: Counters | None = None
+    reported: ToolFigures | None = None
+    """What the user's command reported. None: an agent made the load."""
     start_skew: Amount | None = None
     """Load from many agents: seconds from the first to the last that began to count. None: one agent."""
     marks: list[str] = []

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost.model.command_load import CommandLoad
 from ciphercost.model.constrained_types import Amount, Count, Seed
 from ciphercost.model.fleet import Placement
 from ciphercost.model.own_tls import OwnTls
@@ -24,7 +25,9 @@ Regime = Literal["capacity", "one-core", "latency"]
 Mode = Literal["full", "quick"]
 Layer = Literal["transit", "rest", "column", "control"]
 Cache = Literal["warm", "cold", "small"]
-Language = Literal["sql", "http", "kv"]
+Language = Literal["sql", "http", "kv", "command"]
+QueryMode = Literal["simple", "extended", "prepared"]
+"""How statements travel: as text with their values, parsed each time, or prepared once on each connection."""
 
 
 # ── spec ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -60,12 +63,25 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """File of its key, if that is another one."""
     server_name: str = ""
     """Name that the certificate of the user's server has, if it is not the URL's host."""
-    sql: str = ""
-    """A file with the user's statements, instead of a workload."""
+    sql: str | list[str] = ""
+    """A file with the user's statements, instead of a workload, or several, each with `@WEIGHT` behind its name if that is not 1."""
+    builtin: list[str] = []
+    """pgbench's own scripts, `tpcb-like`, `simple-update` or `select-only`, with weights in the same way."""
+    define: dict[str, str] = {}
+    """Variables of these scripts that have a value from the start."""
+    protocol: Literal["", QueryMode] = ""
+    """How statements travel; empty: prepared, or as text where operations open connections."""
+    max_tries: Count = 0
+    """How often an operation may be tried if it fails for a conflict with others; 0: once."""
     csv: str = ""
     """A file with the user's rows, instead of generated ones."""
     no_header: bool = False
     """The first line of `csv` is a row, so the columns are named column1, column2 …"""
+    secret: list[str] = []
+    """Columns that are encrypted in the encrypted arm: of `csv`, by their names in the file, or of a table of `dump`, as TABLE.COLUMN."""
+    dump: str = ""
+    """A dump of the user's database, loaded into the servers that ciphercost starts; `sql` runs on it. With `secret`, only the rows of one
+    of its tables are taken."""
     headers: list[str] = []
     """Names of headers that every request of a web page has. Their values, given by `--header`, are in no record."""
     headers_file: str = ""
@@ -90,7 +106,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     cache: Cache = "warm"
     """The server's cache. warm: its default; cold: emptied before each session; small: a tenth of the data."""
     client: str = ""
-    """What makes the load. Empty: the Rust agent; `jdbc`, `jdbc:9.7.0`, `jdbc:mariadb-3.5`: the Java agent with that driver."""
+    """What makes the load. Empty: the Rust agent; `jdbc`, `jdbc:9.7.0`, `jdbc:mariadb-3.5`: the Java agent with that driver; `psycopg`,
+    `psycopg@3.2`: that driver, in its own language."""
     driver: str = ""
     """Jars of the user's JDBC driver, separated by `:`, the driver itself first."""
     settings: dict[str, str] = {}
@@ -109,6 +126,33 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Latency to keep, e.g. "p99=5ms": the run also finds each arm's highest rate that keeps it. Empty: none."""
     fio_bytes: Count = 0
     """At rest: size of fio's file, bytes; fio then runs in cells of any length. 0: the default size, in cells of a minute or more."""
+    command: CommandLoad | None = None
+    """Engine `command`: the commands of the user's that make the load. None: agents make it."""
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """The files with the user's statements, with their weights."""
+        return (self.sql,) if isinstance(self.sql, str) and self.sql else tuple(self.sql)
+
+    @property
+    def whole_dump(self) -> str:
+        """The dump that both arms hold; empty: there is none, or only rows of it are taken."""
+        return "" if self.secret else self.dump
+
+    @property
+    def dump_rows(self) -> bool:
+        """Whether the rows of a table of the dump are measured, with secret columns."""
+        return bool(self.dump and self.secret)
+
+    @property
+    def own_script(self) -> bool:
+        """Whether scripts take the place of a workload: the user's own, or pgbench's."""
+        return bool(self.sql or self.builtin)
+
+    @property
+    def script_names(self) -> str:
+        """The scripts without their directories, for people."""
+        return ", ".join([*(file.rpartition("/")[2] for file in self.scripts), *self.builtin])
 
     @property
     def own_tls(self) -> OwnTls:

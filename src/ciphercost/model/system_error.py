@@ -34,6 +34,6 @@ def words(error: OSError, *, named: bool = False) -> str:
 def advised(text: str) -> str:
     """A message of a system's program (in English), with what to do about the error that it names. Pure."""
     line = " ".join(text.split()) or "it printed nothing"
-    found = (advice for number, advice in ADVICE.items() if re.search(rf": {re.escape(os.strerror(number))}$", line))
-    advice = next(found, "")
+    fitting = (advice for number, advice in ADVICE.items() if re.search(rf": {re.escape(os.strerror(number))}$", line))
+    advice = next(fitting, "")
     return f"{line}{advice and f'; {advice}'}"

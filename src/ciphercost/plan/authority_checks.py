@@ -20,7 +20,9 @@ WHOSE = {
 
 def check(cells: Sequence[PlannedCell]) -> None:
     """Raises UsageError for a cell with an authority, a certificate or a server's name if no cell of the run uses TLS with that server."""
-    if password_command.found() and not any(cell.spec.url and cell.engine.language != "http" for cell in cells):
+    if password_command.found() and not any(
+        cell.spec.url and cell.engine.language not in ("http", "command") for cell in cells
+    ):
         raise UsageError(
             f"{password_command.OPTION}: no login of this run takes that password; remove it, or name your server with --url"
         )
@@ -35,7 +37,7 @@ def check(cells: Sequence[PlannedCell]) -> None:
                 )
         if not cell.own_tls.options:
             continue
-        if not any(each.mechanism.name == "tls" and each.spec.url == cell.url for each in cells):
+        if not any(other.mechanism.name == "tls" and other.spec.url == cell.url for other in cells):
             option, value = next(iter(cell.own_tls.options.items()))
             no_use = {"--ca": "verify no certificate"}.get(option, "have no use")
             raise UsageError(

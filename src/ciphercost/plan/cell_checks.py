@@ -13,7 +13,7 @@ from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import authorities
 from ciphercost.host.tls_names import OLD
-from ciphercost.load import workloads
+from ciphercost.load import clients, workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
 from ciphercost.model.constrained_types import EARLY
@@ -56,11 +56,14 @@ def check_limits(cell: CellSpec) -> None:
 
 def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> None:
     """Raises UsageError if the workload has no secret values for a column mechanism."""
-    if cell.sql:
+    if cell.own_script:
+        option = "--sql" if cell.sql else "--builtin"
         raise UsageError(
-            f"--sql: {mechanism.name} needs an unencrypted and an encrypted copy of each table, but --sql uses your tables as they are; "
-            "use --workload search"
+            f"{option}: {mechanism.name} needs an unencrypted and an encrypted copy of each table, but {option} uses tables as they are; "
+            "use --workload search, or your own rows: --csv FILE --secret COLUMN, --dump FILE --secret TABLE.COLUMN"
         )
+    if cell.csv and not workload.records:
+        return
     if not workloads.has_secrets(workload):
         raise UsageError(
             f"workload {cell.workload} has no secret column, so {mechanism.name} would encrypt nothing; "
@@ -88,13 +91,13 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         raise UsageError("--no-header describes the file of --csv; add --csv FILE, or remove --no-header")
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv: {cell.engine} has no tables to load the file into; remove --csv")
-    if engine.foreign and not cell.sql and cell.workload not in FOREIGN_WORKLOADS:
+    if engine.foreign and not cell.own_script and cell.workload not in FOREIGN_WORKLOADS:
         raise UsageError(
             f"workload {cell.workload} requests documents that your server does not have; use --workload "
             f"{' or '.join(FOREIGN_WORKLOADS)}, which request the URL itself, or --sql with your own requests"
         )
-    if not cell.sql and engine.language not in workload.languages:
-        fit = workloads.fitting(lambda each: engine.language in each.languages)
+    if not cell.own_script and engine.language not in workload.languages:
+        fit = workloads.fitting(lambda candidate: engine.language in candidate.languages)
         raise UsageError(f"workload {cell.workload} does not run on {cell.engine}; use --workload with one of {fit}")
     _check_share(cell, workload)
 
@@ -119,7 +122,7 @@ def check_documents(cell: CellSpec, engine: Engine, workload: Workload, document
     """Raises UsageError if the workload requests a document that the server is unable to serve. `documents`: bytes by path."""
     if not isinstance(engine, Documents) or not engine.largest_document:
         return
-    path, size = max(documents.items(), key=lambda each: each[1], default=("", 0))
+    path, size = max(documents.items(), key=lambda document: document[1], default=("", 0))
     if size > engine.largest_document:
         sizes = [f"write --set {name}=10KB, or " for name in ("size", "page", "picture") if name in workload.parameters]
         raise UsageError(
@@ -138,7 +141,7 @@ def _check_share(cell: CellSpec, workload: Workload) -> None:
         )
     if not workloads.has_marks(workload):
         raise UsageError(
-            f"share={cell.factors['share']}: workload {cell.sql or cell.workload} marks no request SECURE, so nothing would be encrypted; "
+            f"share={cell.factors['share']}: workload {cell.script_names or cell.workload} marks no request SECURE, so nothing would be encrypted; "
             f"use --workload {workloads.fitting(workloads.has_marks)}, or remove share"
         )
 
@@ -149,12 +152,12 @@ def check_column_client(cell: PlannedCell) -> None:
     if not isinstance(mechanism, Columns):
         return
     codec = mechanism.codec(cell.engine, cell.factors, bytes(mechanism.key_bytes), bytes(BLOCK))
-    if codec.client_side:
-        if cell.client:
-            raise UsageError(
-                f"{mechanism.name} encrypts in the application, which only the Rust agent supports; remove --client"
-            )
-        cell.encrypted_program(codec)  # raises UsageError for what an application can't do
+    if codec.client_side and cell.client:
+        raise UsageError(
+            f"{mechanism.name} encrypts in the application, which only the Rust agent supports; remove {clients.option(cell.spec)}"
+        )
+    if codec.client_side or cell.secret_columns:
+        cell.encrypted_program(codec)  # raises UsageError for what an application or a table can't do
 
 
 def _check_http3(planned: PlannedCell) -> None:
@@ -208,7 +211,7 @@ def _check_openers(planned: PlannedCell) -> None:
 
 def _both(url: str) -> str:
     """`--url http://… --url https://…`, with the addresses that were given."""
-    given = {each.partition(":")[0].lower(): each for each in url.split()}
+    given = {address.partition(":")[0].lower(): address for address in url.split()}
     return " ".join(f"--url {given.get(scheme, f'{scheme}://…')}" for scheme in ("http", "https"))
 
 
@@ -231,12 +234,12 @@ def check_server(planned: PlannedCell) -> None:
         raise UsageError(f"{option} {value}: {cell.engine} has no TLS, so there is {what}; remove {option}")
     if cell.server_name and planned.client:
         raise UsageError(
-            f"--server-name {cell.server_name}: a JDBC driver verifies the host of its URL; name that host, or remove --client jdbc"
+            f"--server-name {cell.server_name}: a driver verifies the host that it connects to; name that host, or remove {clients.option(cell)}"
         )
     if cell.ca and planned.client and REVOCATION_LIST in authorities.pem(Path(cell.ca)):
         raise UsageError(
-            f"--ca {cell.ca}: holds a revocation list (CRL), which JDBC drivers do not check; remove it from the file, or "
-            "remove --client jdbc"
+            f"--ca {cell.ca}: holds a revocation list (CRL), which drivers do not check here; remove it from the file, or "
+            f"remove {clients.option(cell)}"
         )
     if cell.url and planned.mechanism.layer == "rest":
         raise UsageError(
@@ -256,7 +259,7 @@ def check_server(planned: PlannedCell) -> None:
     if planned.factors.get("hop") and (cell.url or engine.foreign):
         raise UsageError("hop: ciphercost puts a hop before servers that it starts, not before yours; remove hop")
     if planned.factors.get("hop") and planned.client:
-        raise UsageError("hop: only with the Rust agent; remove --client jdbc")
+        raise UsageError(f"hop: only with the Rust agent; remove {clients.option(cell)}")
     if (cell.url or engine.foreign) and not engine.embedded:
         if engine.language == "http" and not isinstance(engine, TakesUrl):
             raise UsageError(

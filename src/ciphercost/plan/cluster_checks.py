@@ -49,10 +49,14 @@ def _check_spread(spec: Spec) -> None:
             f"{wrong[0]}: with --spread every machine loads its own server; remove {wrong[0]}, or --spread to let the "
             "machines load one server together"
         )
-    if own := next((cell for cell in spec.cells if cell.url), None):
+    if cell_with_url := next((cell for cell in spec.cells if cell.url), None):
         raise UsageError(
-            f"--spread: {own.engine}:{own.mechanism} is a server that you run (url), which is the same one from every machine; "
-            "--spread measures servers that ciphercost starts on each machine"
+            f"--spread: {cell_with_url.engine}:{cell_with_url.mechanism} is a server that you run (url), which is the same "
+            "one from every machine; --spread measures servers that ciphercost starts on each machine"
+        )
+    if any(cell.dump for cell in spec.cells):
+        raise UsageError(
+            "--dump: the dump does not go to other machines with --spread; remove --spread, or run the same command on each machine"
         )
     if any(cell.headers or cell.headers_file for cell in spec.cells):
         raise UsageError("--header: its values do not go to other machines with --spread; remove one of them")
@@ -81,7 +85,7 @@ def obstacle(cell: PlannedCell) -> str:
     if cell.engine.embedded:
         return f"{spec.engine} runs inside the agent, so every node would have a database of its own; remove --cluster"
     if cell.client is not None:
-        return "the JDBC client runs on this machine only; remove --client and --driver, or --cluster"
+        return "the driver of --client runs on this machine only; remove --client and --driver, or --cluster"
     if cell.linked:
         return "the link of --bandwidth, --mtu and --loss ends on this machine; remove them, or --cluster"
     if held.delay_s:

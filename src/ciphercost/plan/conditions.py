@@ -80,30 +80,30 @@ def listening(text: str, where: str = "--listen") -> str:
     """The IPv4 address of this machine that `text` names: `10.0.0.5`. Raises UsageError."""
     advice = "name the address of one interface of this machine, e.g. 10.0.0.5; `ip -brief address` lists them"
     try:
-        found = ipaddress.ip_address(text.strip())
+        address = ipaddress.ip_address(text.strip())
     except ValueError:
         raise UsageError(f"{where} {text}: not an IP address; {advice}") from None
-    if found.is_unspecified:
+    if address.is_unspecified:
         raise UsageError(f"{where} {text}: would open the server to every network of this machine; {advice}")
-    if found.version == 6:
+    if address.version == 6:
         raise UsageError(
             f"{where} {text}: servers that ciphercost starts listen on IPv4 only, because their own access rules and URLs "
             f"are written for it; {advice}"
         )
-    if not is_own(str(found)):
+    if not is_own(str(address)):
         raise UsageError(f"{where} {text}: this machine has no interface with this address; {advice}")
-    return str(found)
+    return str(address)
 
 
 def named(cell: CellSpec) -> dict[str, str]:
     """The conditions that differ from the defaults, by option name. Pure."""
-    found: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
-    found |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
-    found["loss"] = cell.loss
-    found["listen"] = cell.listen
-    found["cache"] = cell.cache if cell.cache != "warm" else ""
-    found["settings"] = " ".join(f"{name}={value}" for name, value in cell.settings.items())
-    return {name: value for name, value in found.items() if value}
+    conditions: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
+    conditions |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
+    conditions["loss"] = cell.loss
+    conditions["listen"] = cell.listen
+    conditions["cache"] = cell.cache if cell.cache != "warm" else ""
+    conditions["settings"] = " ".join(f"{name}={value}" for name, value in cell.settings.items())
+    return {name: value for name, value in conditions.items() if value}
 
 
 def worded(conditions: dict[str, str], *, brief: bool = False) -> str:
@@ -210,15 +210,15 @@ def who_reaches_it(held: Conditions, engine: Engine) -> str:
     return f"the server of this run can be reached from the network of {held.listen}; {inside}"
 
 
-def merged(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+def merged(settings: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     """The user's settings and those that the run needs. Raises UsageError if both set the same one. Pure."""
     needed = {canonical(name): name for name in ours}
-    for name in own:
+    for name in settings:
         if (known := needed.get(canonical(name))) is not None:
             raise UsageError(
                 f"--setting {name}: conflicts with {known}={ours[known]}, which this cell requires; remove it"
             )
-    return {**own, **ours}
+    return {**settings, **ours}
 
 
 def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:

@@ -29,18 +29,23 @@ def level_of(asked: ConnectionString, ca: str) -> Level:
     return "verify-ca" if asked.level == "require" and asked.require_verifies and ca else asked.level
 
 
-def identity(own: OwnTls, asked: ConnectionString | None) -> ClientIdentity | None:
+def identity(own_tls: OwnTls, asked: ConnectionString | None) -> ClientIdentity | None:
     """The certificate and key with which the client proves who it is; None: none is named.
 
     Reads the files, and may ask for a passphrase. Raises UsageError for what is wrong with them.
     """
     named = asked.identity if asked else None
-    if own.cert or own.key:
-        if named and (Path(named.cert), Path(named.key)) != (Path(own.cert), Path(own.key)) and not _by_default(named):
+    if own_tls.cert or own_tls.key:
+        if (
+            named
+            and (Path(named.cert), Path(named.key)) != (Path(own_tls.cert), Path(own_tls.key))
+            and not _by_default(named)
+        ):
             raise UsageError(
-                f"--cert {own.cert}: the connection string names another certificate ({named.cert}); remove one of them"
+                f"--cert {own_tls.cert}: the connection string names another certificate ({named.cert}); remove one of "
+                "them"
             )
-        named = Named(own.cert, own.key)
+        named = Named(own_tls.cert, own_tls.key)
     return client_identity.load(named) if named else None
 
 
@@ -78,8 +83,8 @@ def applied(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> CellSpec:
         authorities.pem(Path(asked.ca), "the connection string's authority")
     if asked.crl and not (cell.ca or asked.ca not in ("", SYSTEM)):
         raise UsageError(f"revocation list {asked.crl[0]}: name the authority's certificate too, in a file")
-    for each in asked.crl:
-        authorities.lists(Path(each), "revocation list")
+    for file in asked.crl:
+        authorities.lists(Path(file), "revocation list")
     if asked.tls and cell.client not in ("", "rust"):
         raise UsageError(
             "the connection string limits the TLS version, which only the Rust agent does; use --set version=…"
@@ -108,7 +113,7 @@ def check_socket(cell: CellSpec, asked: ConnectionString) -> None:
             f"{what}: both arms of --versus are encrypted, and connections by a Unix socket are not; remove socket, or --versus"
         )
     if cell.client not in ("", "rust"):
-        raise UsageError(f"{what}: JDBC drivers connect by TCP; remove socket, or --client {cell.client}")
+        raise UsageError(f"{what}: drivers connect by TCP here; remove socket, or --client {cell.client}")
     asks = {"--delay": cell.delay, "--bandwidth": cell.bandwidth, "--mtu": cell.mtu, "--loss": cell.loss}
     for option, value in asks.items():
         if value:

@@ -46,7 +46,7 @@ class Objective(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """`p99=5ms`: as short as possible, and the same for equal objectives."""
-        unit, scale = next(each for each in SCALES if self.seconds >= each[1] * (1 - 1e-9))
+        unit, scale = next(entry for entry in SCALES if self.seconds >= entry[1] * (1 - 1e-9))
         return f"{self.name}={self.seconds / scale:.6g}{unit}"
 
     def exceeded(self, times: float) -> float:
@@ -116,8 +116,8 @@ def check(spec: Spec) -> None:
     for cell in spec.cells:
         if not cell.objective:
             continue
-        made = of(cell)
-        assert made is not None
+        objective = of(cell)
+        assert objective is not None
         where = f"objective {cell.objective}"
         contradicting = (
             ("rate", cell.rate, "it searches for the rate"),
@@ -131,23 +131,23 @@ def check(spec: Spec) -> None:
         for name, given, why in contradicting:
             if given:
                 raise UsageError(f"{where} and {name}: {why}; remove one of them")
-        if cell.group and len({each.objective for each in spec.cells if each.group == cell.group}) > 1:
+        if cell.group and len({other.objective for other in spec.cells if other.group == cell.group}) > 1:
             raise UsageError(f"group '{cell.group}': its cells share their sessions, so they need the same objective")
-        _check_time(spec, cell, made)
+        _check_time(spec, cell, objective)
 
 
-def _check_time(spec: Spec, cell: CellSpec, made: Objective) -> None:
+def _check_time(spec: Spec, cell: CellSpec, objective: Objective) -> None:
     """Raises UsageError if slices would be so short that no queue could exceed the objective's latency in them."""
 
     def fits(time: float) -> bool:
         split = schedule.budget(msgspec.structs.replace(spec, time=time), cell)
-        return room(split.objective_s) >= BACKLOG * made.seconds * (1 - 1e-9)
+        return room(split.objective_s) >= BACKLOG * objective.seconds * (1 - 1e-9)
 
     if fits(spec.time):
         return
     least = next(float(whole) for whole in itertools.count(int(spec.time)) if fits(float(whole)))
     raise UsageError(
         f"objective {cell.objective}: with --time {spec.time:g}s a slice lasts at most "
-        f"{room(schedule.budget(spec, cell).objective_s):.2g} s, too short for a queue to exceed {made.seconds:g} s; use --time "
-        f"{least:.0f}s, fewer --sessions, or a shorter latency"
+        f"{room(schedule.budget(spec, cell).objective_s):.2g} s, too short for a queue to exceed {objective.seconds:g} s; "
+        f"use --time {least:.0f}s, fewer --sessions, or a shorter latency"
     )

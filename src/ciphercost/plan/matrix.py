@@ -10,10 +10,10 @@ import msgspec
 
 from ciphercost import engines, hops, mechanisms
 from ciphercost.engines.capabilities.settings import canonical
-from ciphercost.load.jdbc import options
+from ciphercost.load import clients, tables
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Language, Spec
-from ciphercost.plan import schedule
+from ciphercost.plan import schedule, versus
 from ciphercost.plan.resolve import workload_of
 
 
@@ -65,6 +65,7 @@ MATRIX_FIELDS = (
     "client",
     "driver",
     "idle",
+    "protocol",
 )
 """Fields of a cell that a matrix may vary, besides factors and parameters."""
 
@@ -116,24 +117,26 @@ def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str
             fields[field] = kind(value)
         except ValueError:
             raise UsageError(f"--matrix {name}={value}: not a whole number; write e.g. {name}=1,4") from None
-    made = msgspec.structs.replace(cell, factors=factors, **fields)
-    if "client" in change and not options.asked(made):
-        # Options of a JDBC driver apply only to the cells that use one.
-        own = {name: value for name, value in factors.items() if name not in options.OPTIONS}
-        made = msgspec.structs.replace(made, factors=own)
-    return made
+    factors = versus.without_effect(mechanisms.get(cell.mechanism), factors, change)
+    changed = msgspec.structs.replace(cell, factors=factors, **fields)
+    if "client" in change and not clients.asked(changed):
+        # Options of a driver apply only to the cells that use one.
+        ours = clients.every_option()
+        remaining = {name: value for name, value in factors.items() if name not in ours}
+        changed = msgspec.structs.replace(changed, factors=remaining)
+    return changed
 
 
 def _client(cell: CellSpec, field: str, value: str) -> dict[str, str]:
-    """Fields for a matrix value of `client=rust,jdbc`, `driver=5.1.49,9.7.0` or `driver=one.jar,other.jar`. Raises UsageError."""
+    """Fields for a matrix value of `client=rust,jdbc,psycopg`, `driver=5.1.49,9.7.0` or `driver=one.jar,other.jar`. Raises UsageError."""
     if field == "client":
         if cell.client:
             raise UsageError("--matrix client and --client both choose what makes the load; remove --client")
         return {"client": value}
-    if ":" in cell.client or cell.driver:
-        raise UsageError("--matrix driver conflicts with --driver and with a version in --client; remove them")
+    if cell.client not in ("", clients.JDBC) or cell.driver:
+        raise UsageError("--matrix driver conflicts with --driver, and with any --client but jdbc; remove them")
     return (
-        {"client": options.WORD, "driver": value} if value.endswith(".jar") else {"client": f"{options.WORD}:{value}"}
+        {"client": clients.JDBC, "driver": value} if value.endswith(".jar") else {"client": f"{clients.JDBC}:{value}"}
     )
 
 
@@ -149,13 +152,22 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
     return [
         msgspec.structs.replace(
             cell,
-            workload=each.workload,
-            factors=cell.factors | ({"size": each.size} if each.size else {}),
-            rows=cell.rows or each.rows,
+            workload=split_cell.workload,
+            factors=cell.factors | ({"size": split_cell.size} if split_cell.size else {}),
+            rows=cell.rows or split_cell.rows,
             group=group,
-            variant=f"{each.workload} {each.size}".strip(),
+            variant=f"{split_cell.workload} {split_cell.size}".strip(),
         )
-        for each in (COLUMN_SPLIT if in_columns else SPLITS[engines.get(cell.engine).language])
+        for split_cell in (COLUMN_SPLIT if in_columns else SPLITS[engines.get(cell.engine).language])
+    ]
+
+
+def operations(cell: CellSpec, number: int = 0) -> list[CellSpec]:
+    """The cell with each operation on the user's own rows, as one experiment. Pure."""
+    group = f"{_target(cell, number)} on your own rows"
+    return [
+        msgspec.structs.replace(cell, workload=workload, group=group, variant=workload)
+        for workload in tables.OPERATIONS
     ]
 
 
@@ -168,21 +180,23 @@ def through(cell: CellSpec, name: str, number: int = 0) -> list[CellSpec]:
         raise UsageError(
             f"--hop {name}: measures TLS through a hop; write {cell.engine}:tls, not {cell.engine}:{cell.mechanism}"
         )
-    if wrong := [each for each in ("hop", "ends") if each in cell.factors]:
+    if wrong := [factor for factor in ("hop", "ends") if factor in cell.factors]:
         raise UsageError(f"--hop and --set both set {wrong[0]}; remove it from --set")
     refused = {ends: reason for ends in hop.ends if (reason := hop.refuses(engine, ends))}
     if len(refused) == len(hop.ends):
         raise UsageError(f"--hop {name}: {refused[hop.ends[0]]}")
     group = f"{_target(cell, number)} through {name}"
-    made: list[CellSpec] = []
+    hop_cells: list[CellSpec] = []
     if hop.forwards_plain:
         factors = cell.factors | {"hop": name}
-        made.append(msgspec.structs.replace(cell, mechanism="hop", factors=factors, group=group, variant="hop alone"))
+        hop_cells.append(
+            msgspec.structs.replace(cell, mechanism="hop", factors=factors, group=group, variant="hop alone")
+        )
     for ends in hop.ends:
         if ends not in refused:
             factors = cell.factors | {"hop": name, "ends": ends}
-            made.append(msgspec.structs.replace(cell, factors=factors, group=group, variant=f"ends={ends}"))
-    return made
+            hop_cells.append(msgspec.structs.replace(cell, factors=factors, group=group, variant=f"ends={ends}"))
+    return hop_cells
 
 
 def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
@@ -190,18 +204,18 @@ def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
 
     Cells that differ only in the mechanism's factors share one control.
     """
-    made: list[CellSpec] = []
+    all_cells: list[CellSpec] = []
     for numbers in schedule.groups(Spec(cells=cells)):
-        own = [cells[number] for number in numbers]
+        members = [cells[number] for number in numbers]
         controls: list[CellSpec] = []
-        for each in own:
-            if (control := _control(each)) and control not in controls:
+        for cell in members:
+            if (control := _control(cell)) and control not in controls:
                 controls.append(control)
-        if controls and not own[0].group:
-            own = [msgspec.structs.replace(each, group=_target(each, numbers[0])) for each in own]
-            controls = [msgspec.structs.replace(each, group=own[0].group) for each in controls]
-        made += [*own, *controls]
-    return made
+        if controls and not members[0].group:
+            members = [msgspec.structs.replace(cell, group=_target(cell, numbers[0])) for cell in members]
+            controls = [msgspec.structs.replace(control, group=members[0].group) for control in controls]
+        all_cells += [*members, *controls]
+    return all_cells
 
 
 def _control(cell: CellSpec) -> CellSpec | None:
@@ -216,7 +230,9 @@ def _control(cell: CellSpec) -> CellSpec | None:
     if cell.factors.get("http", "1") != "1":
         return None  # over HTTP/2 the server uses sendfile for neither arm
     if any(
-        re.fullmatch(each, canonical(own)) for each in mechanisms.get(name).decided_settings for own in cell.settings
+        re.fullmatch(pattern, canonical(setting))
+        for pattern in mechanisms.get(name).decided_settings
+        for setting in cell.settings
     ):
         return None  # the user has set in both arms what it compares
     known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ciphercost.engines import Engine
-from ciphercost.load import tables, workloads
+from ciphercost.load import clients, own_scripts, tables, workloads
 from ciphercost.load.codec import Codec, Encrypting
-from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.load.program import Program
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import only
@@ -19,12 +18,13 @@ from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, CellSpec, Spec
 from ciphercost.plan.conditions import Conditions
+from ciphercost.plan.dump_rows import Table
 
 
 class Client(msgspec.Struct, frozen=True):
-    """The JDBC client that makes a cell's load."""
+    """The driver that makes a cell's load, instead of the Rust agent."""
 
-    driver: Driver
+    driver: clients.Driver
     options: dict[str, str]
     """Options of the driver that `--set` gives."""
 
@@ -56,6 +56,8 @@ class PlannedCell(msgspec.Struct, frozen=True):
     """Headers of every request, beside those that the agent sends by itself."""
     headers: Secret | None = None
     """The same with their values, as the agent takes them."""
+    rows: Table | None = None
+    """The rows of a table of the user's dump. None: the data is something else."""
     reference: PlannedCell | None = None
     """The cell as the other encrypted arm sees it, which takes the plain arm's place. None: that arm is plain."""
 
@@ -71,7 +73,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
     def witnesses(self) -> tuple[Witness, ...]:
         """Witnesses that must report on each arm."""
         both = [self] if self.reference is None else [self, self.reference]
-        return tuple(dict.fromkeys(each for one in both for each in one.mechanism.required(one.factors)))
+        return tuple(dict.fromkeys(witness for one in both for witness in one.mechanism.required(one.factors)))
 
     @property
     def clients(self) -> int:
@@ -100,12 +102,19 @@ class PlannedCell(msgspec.Struct, frozen=True):
         """Whether the cell needs its own link between agent and server."""
         return self.conditions.shaped or self.by_packet
 
-    def encrypted_program(self, codec: Codec) -> Program:
-        """The program whose encrypted arm stores secret columns with `codec`, which holds the run's key. Raises UsageError."""
+    def encrypted_program(self, codec: Codec, *, beside_client: bool = False) -> Program:
+        """The program whose encrypted arm stores secret columns with `codec`, which holds the run's key. Raises UsageError.
+
+        `beside_client`: the arm that it is compared with encrypts in the application.
+        """
         if self.secret and isinstance(codec, Encrypting):
             codec = only(codec, self.secret_columns)
-        made = prepare(self.spec, self.engine, self.workload, self.parameters, codec)
-        return msgspec.structs.replace(made, per_request=self.program.per_request)
+        cell = self.rows.as_csv(self.spec) if self.rows else self.spec
+        program = prepare(
+            cell, self.engine, self.workload, self.parameters, codec, self.secret_columns, beside_client=beside_client
+        )
+        program = self.rows.named(program) if self.rows else program
+        return msgspec.structs.replace(program, per_request=self.program.per_request)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -122,20 +131,59 @@ def prepare(
     workload: workloads.Workload,
     parameters: Mapping[str, str],
     codec: Codec | None = None,
+    secret: Sequence[str] = (),
+    *,
+    beside_client: bool = False,
 ) -> Program:
     """The workload in its server's dialect, on generated tables or on the user's rows. Raises UsageError.
 
-    `codec`: how the encrypted arm stores secret values.
+    `codec`: how the encrypted arm stores secret values. `secret`: which columns of the user's rows are secret. `beside_client`: as in
+    `tables.program`.
     """
     if cell.csv:
-        if cell.sql:
-            raise UsageError("--csv and --sql both define the operation; remove one of them")
+        if cell.own_script:
+            option = "--sql" if cell.sql else "--builtin"
+            raise UsageError(f"--csv and {option} both define the operation; remove one of them")
         if workload.records and cell.no_header:
             raise UsageError("--no-header: the register's file names its columns in its first line; remove --no-header")
         if workload.records:
             return workloads.prepare(workload, engine.dialect, parameters, cell.rows, codec, Path(cell.csv))
         if cell.rows:
             raise UsageError("--rows does not work with --csv, which loads all rows of the file; remove --rows")
-        return tables.program(Path(cell.csv), cell.workload, engine.dialect, header=not cell.no_header)
+        return tables.program(
+            Path(cell.csv),
+            cell.workload,
+            engine.dialect,
+            header=not cell.no_header,
+            secret=secret,
+            codec=codec,
+            beside_client=beside_client,
+        )
+    if cell.dump and cell.rows:
+        raise UsageError("--rows does not work with --dump, which loads all rows of the dump; remove --rows")
     marked_only = cell.factors.get("share", "all") != "all"
-    return workloads.prepare(workload, engine.dialect, parameters, cell.rows, codec, marked_only=marked_only)
+    defined = dict(cell.define)
+    asks_scale = (
+        workload.own_sql
+        and engine.language == "sql"
+        and own_scripts.SCALE not in {*defined, *workload.parameters}
+        and own_scripts.asks_scale(workload)
+    )
+    program = workloads.prepare(
+        workload,
+        engine.dialect,
+        parameters,
+        cell.rows,
+        codec,
+        marked_only=marked_only,
+        defined=defined | ({own_scripts.SCALE: "1"} if asks_scale else {}),
+        simple=cell.protocol == "simple",
+    )
+    dump = {"dump": Path(cell.dump).name} if cell.dump else {}
+    return msgspec.structs.replace(
+        program,
+        asks_scale=asks_scale,
+        mode=cell.protocol or program.mode,
+        tries=cell.max_tries,
+        parameters=program.parameters | dump,
+    )

@@ -45,11 +45,11 @@ def spec(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = 
     """The spec that `plan` plans: its length and seed are checked, its cells are not. Raises UsageError. Pure."""
     chosen = list(CELLS) if cells is None else cells
     whole = duration(time) if time else 60.0
-    made = Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False)
-    specs.check_length(made)
-    least = max(schedule.least_seconds(made, cell) for cell in chosen) * len(chosen)
+    quick_spec = Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False)
+    specs.check_length(quick_spec)
+    least = max(schedule.least_seconds(quick_spec, cell) for cell in chosen) * len(chosen)
     if time and whole < least:
         raise UsageError(
             f"--time {time}: too short for the {len(chosen)} cells of `quick`; use --time {least:.0f}s or more"
         )
-    return made
+    return quick_spec

@@ -11,7 +11,7 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
-from ciphercost.load import headers
+from ciphercost.load import command_secrets, headers
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model.constrained_types import DIRECT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
@@ -27,14 +27,17 @@ def planned(cells: Sequence[PlannedCell]) -> list[CellFacts]:
     specs = [cell.spec for cell in cells]
     return [
         CellFacts(
-            cell.spec,
+            command_secrets.recorded(cell.spec),
             msgspec.structs.replace(
                 _of(cell.engine, cell.mechanism, cell.spec),
                 fixed=fixed(cell),
-                witnesses=[each for each in cell.witnesses if each not in cell.engine.silent(cell.mechanism.layer)],
+                witnesses=[
+                    witness for witness in cell.witnesses if witness not in cell.engine.silent(cell.mechanism.layer)
+                ],
             ),
             control=matrix.control_of(specs, number),
             pair=versus.pair_of(cell),
+            clients=cell.clients,
         )
         for number, cell in enumerate(cells)
     ]
@@ -42,14 +45,14 @@ def planned(cells: Sequence[PlannedCell]) -> list[CellFacts]:
 
 def fixed(cell: PlannedCell) -> list[str]:
     """Factors of the cell without a choice: its server refuses every other value, or they follow from others."""
-    own = [each.name for each in cell.mechanism.factors if not _chosen(cell, each)]
+    fixed_factors = [factor.name for factor in cell.mechanism.factors if not _chosen(cell, factor)]
     derived = [name for name in cell.workload.derived if name not in cell.workload.parameters]
-    return own + [name for name in derived if name not in cell.parameters]
+    return fixed_factors + [name for name in derived if name not in cell.parameters]
 
 
 def _chosen(cell: PlannedCell, factor: Factor) -> bool:
     """Whether the factor could have had another value beside the other factors of the cell."""
-    if factor.only_with and not cell.factors[factor.only_with]:
+    if not factor.acts_beside(cell.factors):
         return False
     return not factor.values or any(
         _fits(cell, factor.name, value) for value in factor.values if value != cell.factors[factor.name]
@@ -77,8 +80,10 @@ def _of(engine: Engine, mechanism: Mechanism, spec: CellSpec) -> Registered:
         else 0,
         layer=mechanism.layer,
         protects=mechanisms.protection(mechanism),
-        witnesses=[each for each in mechanism.required(spec.factors) if each not in engine.silent(mechanism.layer)],
-        factors=[each.name for each in mechanism.factors],
+        witnesses=[
+            witness for witness in mechanism.required(spec.factors) if witness not in engine.silent(mechanism.layer)
+        ],
+        factors=[factor.name for factor in mechanism.factors],
         place=engine.called(spec.url) if isinstance(engine, TakesUrl) else "",
         headers=list(headers.of(spec.headers, spec.headers_file)[0]),
     )
@@ -86,18 +91,18 @@ def _of(engine: Engine, mechanism: Mechanism, spec: CellSpec) -> Registered:
 
 def imported(spec: CellSpec) -> Registered:
     """The same for a cell imported from another tool. Its engine and mechanism may be any words, and it has no witnesses."""
-    made = UNREGISTERED
+    facts = UNREGISTERED
     if spec.engine in engines.names():
         engine = engines.get(spec.engine)
-        made = msgspec.structs.replace(made, embedded=engine.embedded)
+        facts = msgspec.structs.replace(facts, embedded=engine.embedded)
     if (mechanism := mechanisms.find(spec.mechanism)) is not None:
-        made = msgspec.structs.replace(
-            made,
+        facts = msgspec.structs.replace(
+            facts,
             layer=mechanism.layer,
             protects=mechanisms.protection(mechanism),
-            factors=[each.name for each in mechanism.factors],
+            factors=[factor.name for factor in mechanism.factors],
         )
-    return made
+    return facts
 
 
 def read(directory: Path) -> RunFacts:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost import mechanisms
-from ciphercost.load.jdbc import options
+from ciphercost.load import clients
+from ciphercost.model import command_load
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
 from ciphercost.plan.change_points import change_points
@@ -47,7 +48,7 @@ MIN_BLOCKS = 4
 LEAST_SESSIONS = 8
 LEAST_SESSIONS_PRECISE = 16
 """Fewest sessions before a full run may stop on precision. Where sessions are skewed, few of them often look alike by chance."""
-SECONDS, SECONDS_AT_REST = 90.0, 240.0
+SECONDS, SECONDS_AT_REST, SECONDS_OF_COMMAND = 90.0, 240.0, 300.0
 """Default load time of a cell. At rest, operations wait for the disk, so fewer of them fit into the same time."""
 LATENCY, LATENCY_AT_REST = 0.25, 0.45
 """Share of a cell's time for the open loop. It is larger at rest because of the 99th percentile: 45 % of 240 s in 8 sessions is
@@ -70,13 +71,13 @@ WARMUP_POINTS = 40
 
 def groups(spec: Spec) -> list[list[int]]:
     """Cell numbers of each experiment: consecutive cells of one group, or a single cell."""
-    found: list[list[int]] = []
+    experiments: list[list[int]] = []
     for number, cell in enumerate(spec.cells):
-        if found and cell.group and spec.cells[number - 1].group == cell.group:
-            found[-1].append(number)
+        if experiments and cell.group and spec.cells[number - 1].group == cell.group:
+            experiments[-1].append(number)
         else:
-            found.append([number])
-    return found
+            experiments.append([number])
+    return experiments
 
 
 # ── order ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,7 +102,7 @@ def turns(seed: int, session: int, cells: int) -> Iterator[tuple[int, ...]]:
     """Endless rounds of an experiment: in each round, every cell has one block, in a new random order."""
     order = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, session, 2])))
     while True:
-        yield tuple(int(each) for each in order.permutation(cells))
+        yield tuple(int(number) for number in order.permutation(cells))
 
 
 def arms(seed: int, cell: int, session: int) -> tuple[Arm, Arm]:
@@ -196,6 +197,8 @@ def at_rest(cell: CellSpec) -> bool:
 def seconds(cells: Sequence[CellSpec]) -> float:
     """Default load time of each cell."""
     usual = SECONDS_AT_REST if any(map(at_rest, cells)) else SECONDS
+    if any(cell.command for cell in cells):
+        usual = SECONDS_OF_COMMAND
     if any(cell.objective for cell in cells):
         # What the other phases would have had stays about the same.
         return max(SECONDS_OBJECTIVE, 1.5 * usual)
@@ -218,7 +221,7 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
         searching = OBJECTIVE * spec.time
     elif cell.regime == "latency":
         open_loop = rest if cell.rate or cell.max_rate else rest - quarter
-    elif spec.latency:
+    elif spec.latency and not cell.command:
         open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time
     return Budget(
         sessions=sessions,
@@ -251,12 +254,17 @@ def least_seconds(spec: Spec, cell: CellSpec) -> float:
     Counts the closed loop, or the open loop in regime latency. With less time, the run would exceed it, because a session
     always needs these blocks for a robust mean.
     """
-    wanted = MIN_BLOCKS * SLICES_A_BLOCK * CANDIDATES[0]
+    wanted = MIN_BLOCKS * SLICES_A_BLOCK * shortest(cell)
     for whole in itertools.count(1):
         split = budget(msgspec.structs.replace(spec, time=float(whole)), cell)
         if (split.latency_s if cell.regime == "latency" else split.capacity_s) >= wanted:
             return float(whole)
     raise AssertionError
+
+
+def shortest(cell: CellSpec) -> float:
+    """Seconds of the shortest slice of a cell."""
+    return command_load.SHORTEST if cell.command else CANDIDATES[0]
 
 
 def lead_in_seconds(slice_seconds: float) -> float:
@@ -276,14 +284,14 @@ def latency_slice_length(latency_s: float, rate: float, slice_seconds: float) ->
 
 
 COMPILING = 4.0
-"""Seconds that a Java virtual machine needs to start and to compile the measured code."""
+"""Seconds that a virtual machine needs to start and to compile the measured code."""
 
 
 def time_estimate(spec: Spec, setup_s: float = 3.0) -> float:
     """Estimated duration of a whole run, seconds, for the message at its start. `setup_s`: start, data load and proof of
     one session."""
-    each = [(budget(spec, cell), COMPILING if options.asked(cell) else 0.0) for cell in spec.cells]
-    return sum(b.total_s + b.sessions * (setup_s + compiling) for b, compiling in each)
+    budgets = [(budget(spec, cell), COMPILING if clients.compiles(cell) else 0.0) for cell in spec.cells]
+    return sum(b.total_s + b.sessions * (setup_s + compiling) for b, compiling in budgets)
 
 
 # ── pilot ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -62,14 +62,14 @@ def decided(cell: CellSpec, engine: Engine, name: str, value: str) -> str:
     for row in rows:
         if re.fullmatch(row.names, known) and re.fullmatch(row.values, value):
             return _instead(cell, engine, row, value)
-    for own in mechanisms.of(engine):
-        mechanism = mechanisms.get(own)
+    for mechanism_name in mechanisms.of(engine):
+        mechanism = mechanisms.get(mechanism_name)
         # A control compares a setting that is free in all other cells.
-        if mechanism.layer == "control" and cell.mechanism != own:
+        if mechanism.layer == "control" and cell.mechanism != mechanism_name:
             continue
         for pattern, factor in mechanism.decided_settings.items():
             if re.fullmatch(pattern, known):
-                return _instead(cell, engine, Decided(pattern, factor, own), value)
+                return _instead(cell, engine, Decided(pattern, factor, mechanism_name), value)
     return ""
 
 
@@ -94,25 +94,27 @@ def _instead(cell: CellSpec, engine: Engine, row: Decided, value: str) -> str:
 def _option(row: Decided, value: str, engine: Engine) -> str:
     """Return the option that means the same: `--set version=1.2`, or one that lists the factor's values. Pure."""
     mechanism = mechanisms.get(row.mechanism)
-    (factor,) = (each for each in mechanism.factors if each.name == row.factor)
-    found, more = _translated(row, value)
-    spelt = {each: each for each in factor.values if each} | dict(factor.aliases)
+    (factor,) = (candidate for candidate in mechanism.factors if candidate.name == row.factor)
+    named, more = _translated(row, value)
+    spelt = {choice: choice for choice in factor.values if choice} | dict(factor.aliases)
     spelling = value.lower().replace("_", "-")
-    found = [each for each in found if each in factor.values] or [
-        each for name, each in spelt.items() if name.replace("_", "-") == spelling
+    named = [choice for choice in named if choice in factor.values] or [
+        choice for name, choice in spelt.items() if name.replace("_", "-") == spelling
     ]
-    if len(found) == 1:
-        return f"--set {row.factor}={found[0]}{more}"
-    if found:
-        return f"--matrix {row.factor}={','.join(found)}{more}"
-    values = [each for each in factor.values if each and not _refusal(row, f"--set {row.factor}={each}", engine)]
+    if len(named) == 1:
+        return f"--set {row.factor}={named[0]}{more}"
+    if named:
+        return f"--matrix {row.factor}={','.join(named)}{more}"
+    values = [
+        choice for choice in factor.values if choice and not _refusal(row, f"--set {row.factor}={choice}", engine)
+    ]
     return f"--set {row.factor}={'|'.join(values) if values else 'VALUE'}"
 
 
 def _translated(row: Decided, value: str) -> tuple[list[str], str]:
     """Return the factor's values that a server's own value names, and an option that they need. Pure."""
     if row.factor == "version":
-        return list(dict.fromkeys(f"1.{each or 0}" for each in _VERSION.findall(_allowed(value)))), ""
+        return list(dict.fromkeys(f"1.{minor or 0}" for minor in _VERSION.findall(_allowed(value)))), ""
     if row.factor == "group":
         names = {name: f"{text}|{GROUPS.get(name, text)}" for name, text in tls_names.GROUPS.items()}
         return [name for name, text in names.items() if re.search(rf"(?i)(?<!\w)(?:{text})(?!\w)", value)], ""
@@ -123,7 +125,7 @@ def _translated(row: Decided, value: str) -> tuple[list[str], str]:
             name: text.replace("{}", "(?:RSA|ECDSA)")
             for name, text in (tls_names.SUITES_12 | tls_names.SUITES_CBC).items()
         }
-        older = [name for name, text in old.items() if any(re.fullmatch(text, each) for each in words)]
+        older = [name for name, text in old.items() if any(re.fullmatch(text, word) for word in words)]
         return (new, "") if new or not older else (older, " --set version=1.2")
     if row.factor == "resumption" and re.fullmatch(r"(?i)off|none|no|0|false", value):
         return ["off"], ""
@@ -139,7 +141,7 @@ def _refusal(row: Decided, option: str, engine: Engine) -> str:
     """Return why this engine can't have what the option asks for; empty: it can, or the option leaves the value open."""
     if "|" in option or not option.startswith("--set "):
         return ""
-    factors = dict(each.split("=", 1) for each in re.findall(r"--set (\S+)", option))
+    factors = dict(pair.split("=", 1) for pair in re.findall(r"--set (\S+)", option))
     mechanism = mechanisms.get(row.mechanism)
     try:
         full = mechanism.check(factors)

@@ -41,12 +41,12 @@ def _once(planned: PlannedCell, factor: Factor) -> str:
 
 
 def _instead(planned: PlannedCell, factor: Factor) -> str:
-    name = planned.spec.sql or planned.program.name
+    name = planned.spec.script_names or planned.program.name
     language = planned.engine.language
     if factor.acts == "start":
         return f"no workload shows it, and {name} does not; `start_time` in result.json has it"
     if factor.acts == "write":
-        fits = workloads.fitting(lambda each: not each.read_only and language in each.languages)
+        fits = workloads.fitting(lambda workload: not workload.read_only and language in workload.languages)
         return (
             f"{name} only reads, so it can't show it: use --workload {fits.replace(', ', ' or ', 1).partition(',')[0]}"
         )

@@ -13,7 +13,7 @@ from ciphercost.load import redact
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.plan import authority_checks, cell_checks, cluster_checks, latency_objective, schedule
+from ciphercost.plan import authority_checks, cell_checks, cluster_checks, command_cells, latency_objective, schedule
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -50,6 +50,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
     latency_objective.check(spec)
+    command_cells.check_spec(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))
@@ -73,13 +74,13 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         for planned in cells:
             _check_files(planned)
     checked.ranged(spec, "the spec")
-    full = [each.spec for each in cells]
+    full = [planned.spec for planned in cells]
     return Plan(spec if full == spec.cells else msgspec.structs.replace(spec, cells=full), tuple(cells))
 
 
 def check_one(cell: CellSpec) -> None:
     """Raises UsageError if a cell with two encrypted arms is given an address for a plain one."""
-    clear = [each for each in cell.url.split() if each.partition(":")[0].lower() in IN_CLEAR]
+    clear = [address for address in cell.url.split() if address.partition(":")[0].lower() in IN_CLEAR]
     if clear:
         raise UsageError(
             f"--url {redact.shown(clear[0])}: both arms of --versus are encrypted, so nothing goes to an address without TLS; remove it, and "
@@ -145,11 +146,11 @@ def _check_files(cell: PlannedCell) -> None:
     """
     if cell.engine.embedded:
         return
-    each = 2 if cell.opens else 1
-    needed = len(ARMS) * cell.clients * each + SPARE_FILES
+    per_client = 2 if cell.opens else 1
+    needed = len(ARMS) * cell.clients * per_client + SPARE_FILES
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if allowed != resource.RLIM_INFINITY and needed > allowed:
-        fits = (allowed - SPARE_FILES) // (len(ARMS) * each)
+        fits = (allowed - SPARE_FILES) // (len(ARMS) * per_client)
         raise UsageError(
             f"--clients {cell.clients}: the connections of both arms need {needed} open files, but the hard limit here is "
             f"{allowed} (ulimit -Hn); write --clients {max(fits, 1)}, or raise the limit: as root, "
@@ -157,18 +158,18 @@ def _check_files(cell: PlannedCell) -> None:
         )
 
 
-def long_enough(made: Plan) -> Plan:
+def long_enough(plan: Plan) -> Plan:
     """The plan, if every cell has time for the blocks that an interval needs. Raises UsageError with the shortest possible time."""
-    spec = made.spec
+    spec = plan.spec
     if spec.precision or spec.slice_seconds:
-        return made
+        return plan
     for cell in spec.cells:
         if spec.time < (least := schedule.least_seconds(spec, cell)):
             sessions = f"{spec.sessions} sessions of " if spec.mode == "full" else ""
             shorter = "" if spec.mode == "quick" else ", or fewer --sessions, or --quick"
             raise UsageError(
                 f"--time {spec.time:g}s: too short for {cell.engine}:{cell.mechanism}, which needs at least {least:.0f}s "
-                f"({sessions}{schedule.MIN_BLOCKS} blocks of {schedule.SLICES_A_BLOCK:g} slices of {schedule.CANDIDATES[0]:g} s, and warm-up); "
+                f"({sessions}{schedule.MIN_BLOCKS} blocks of {schedule.SLICES_A_BLOCK:g} slices of {schedule.shortest(cell):g} s, and warm-up); "
                 f"use --time {least:.0f}s{shorter}"
             )
-    return made
+    return plan

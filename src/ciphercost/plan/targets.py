@@ -13,8 +13,8 @@ from ciphercost.model.url import split
 
 def schemes() -> dict[str, str]:
     """By URL scheme: the ENGINE:MECHANISM that `ciphercost prove` checks."""
-    known = [each for each in map(engines.get, engines.names()) if isinstance(each, TakesUrl)]
-    return {scheme: f"{each.name}:{mechanism}" for each in known for scheme, mechanism in each.schemes.items()}
+    known = [engine for engine in map(engines.get, engines.names()) if isinstance(engine, TakesUrl)]
+    return {scheme: f"{engine.name}:{mechanism}" for engine in known for scheme, mechanism in engine.schemes.items()}
 
 
 def target_of_url(url: str) -> str:
@@ -33,17 +33,17 @@ def target_of_url(url: str) -> str:
 def counting(url: str) -> CountsLoad:
     """The engine of a URL's scheme whose counters can be read. Raises UsageError that lists the schemes."""
     known = {
-        scheme: each
-        for each in map(engines.get, engines.names())
-        if isinstance(each, TakesUrl) and isinstance(each, CountsLoad)
-        for scheme in each.schemes
+        scheme: engine
+        for engine in map(engines.get, engines.names())
+        if isinstance(engine, TakesUrl) and isinstance(engine, CountsLoad)
+        for scheme in engine.schemes
     }
     scheme, mark, _ = url.partition("://")
     if not mark or scheme.lower() not in known:
         shown = f"{scheme}://: " if mark and re.fullmatch(r"[\w+.-]+", scheme) else "no known scheme: "
         raise UsageError(
             f"--url: {shown}ciphercost reads the counters of servers whose URL begins with one of "
-            f"{', '.join(f'{each}://' for each in sorted(known))}"
+            f"{', '.join(f'{name}://' for name in sorted(known))}"
         )
     return known[scheme.lower()]
 
@@ -51,8 +51,8 @@ def counting(url: str) -> CountsLoad:
 def two_addresses(url: str) -> bool:
     """Whether this is the URL of a kind of server that may be named by two, one for each arm."""
     scheme, mark, _ = url.partition("://")
-    found = schemes().get(scheme.lower(), "") if mark else ""
-    return bool(found) and TakesUrl.of(engines.get(found.partition(":")[0])).urls > 1
+    known_target = schemes().get(scheme.lower(), "") if mark else ""
+    return bool(known_target) and TakesUrl.of(engines.get(known_target.partition(":")[0])).urls > 1
 
 
 def target(text: str) -> tuple[str, str, str]:
@@ -65,8 +65,8 @@ def target(text: str) -> tuple[str, str, str]:
     engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
     if mechanism and mechanism.isdigit():
         raise UsageError(f"{text}: an address needs a scheme; write e.g. postgresql://{text}, or https://{text}")
-    found = engines.get(engine)
+    known_engine = engines.get(engine)
     if not mechanism:
-        known = mechanisms.of(found)
+        known = mechanisms.of(known_engine)
         raise UsageError(f"{text}: no mechanism given; write e.g. {engine}:{known[0]} ({nearest('', known)})")
     return engine, version, mechanism

@@ -34,7 +34,9 @@ def plan(path: Path, elsewhere: Mapping[str, Any] | None = None) -> Plan:
     for number, cell in enumerate(data.get("cells", []), start=1):
         if isinstance(cell, dict):
             _check_keys(cell, CellSpec, f"{path}, cell {number}")
-            if "csv" in cell:
+            if isinstance(cell.get("secret"), str):
+                cell["secret"] = [name.strip() for name in cell["secret"].split(",")]
+            if "csv" in cell or {"dump", "secret"} <= cell.keys():
                 cell.setdefault("workload", tables.DEFAULT_WORKLOAD)
     timed = "time" in data
     if isinstance(data.get("time"), str):
@@ -43,10 +45,10 @@ def plan(path: Path, elsewhere: Mapping[str, Any] | None = None) -> Plan:
         if isinstance(data.get(name), str):
             data[name] = share(data[name], f"{path}, {name}")
     try:
-        made = msgspec.convert(data, Spec, strict=True)
-        made = made if timed else msgspec.structs.replace(made, time=schedule.seconds(made.cells))
-        made = msgspec.structs.replace(made, **elsewhere) if elsewhere else made
-        return specs.long_enough(specs.plan(made))
+        spec = msgspec.convert(data, Spec, strict=True)
+        spec = spec if timed else msgspec.structs.replace(spec, time=schedule.seconds(spec.cells))
+        spec = msgspec.structs.replace(spec, **elsewhere) if elsewhere else spec
+        return specs.long_enough(specs.plan(spec))
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {checked.short(error)}") from None
 
@@ -57,16 +59,16 @@ def dump(spec: Spec) -> str:
     cells = data.pop("cells")
     data = _given(data, Spec) | {"time": spec.time}  # written even if it is the default, which depends on the cells
     lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
-    for made, each in zip(spec.cells, cells, strict=True):
-        cell = _given(each, CellSpec)
-        cell["workload"] = made.workload  # written even if it is the default, which depends on other keys
+    for cell_spec, fields in zip(spec.cells, cells, strict=True):
+        cell = _given(fields, CellSpec)
+        cell["workload"] = cell_spec.workload  # written even if it is the default, which depends on other keys
         lines += ["", "[[cells]]", *(f"{key} = {_toml(value)}" for key, value in cell.items())]
     return "\n".join(lines) + "\n"
 
 
 def _given(data: Mapping[str, Any], shape: type[msgspec.Struct]) -> dict[str, Any]:
     """What differs from the defaults; msgspec itself writes a 0.0 that is not the very object of the default."""
-    usual = {each.name: each.default for each in msgspec.structs.fields(shape)}
+    usual = {field.name: field.default for field in msgspec.structs.fields(shape)}
     return {name: value for name, value in data.items() if value != usual.get(name)}
 
 
@@ -77,9 +79,9 @@ def _toml(value: object) -> str:
         case int() | float():
             return repr(value)
         case Mapping():
-            return "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+            return "{ " + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + " }"
         case Sequence() if not isinstance(value, str):
-            return "[" + ", ".join(_toml(each) for each in value) + "]"
+            return "[" + ", ".join(_toml(item) for item in value) + "]"
         case _:
             # A JSON string is a valid TOML string, except that TOML requires DEL to be escaped.
             return msgspec.json.encode(str(value)).decode().replace("\x7f", "\\u007f")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import msgspec
 
-from ciphercost.load.jdbc import options
+from ciphercost.load import clients
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.pair import Pair, PairArm
@@ -47,15 +49,18 @@ def reference_of(cell: CellSpec, mechanism: Mechanism, other: Mechanism) -> Cell
             f"--versus mechanism={instead}: {cell.mechanism} encrypts in columns and {instead} does not; name a mechanism that does, or "
             "measure both against none in cells of their own"
         )
-    if CLIENT in cell.versus and not (options.asked(cell) and cell.versus[CLIENT].startswith(options.WORD)):
+    if CLIENT in cell.versus and not clients.comparable(
+        cell, msgspec.structs.replace(cell, client=cell.versus[CLIENT], driver="")
+    ):
         raise UsageError(
-            f"--versus {CLIENT}={cell.versus[CLIENT]}: two JDBC drivers can be compared so, as they read rows in the same form; write --client "
-            f"jdbc:VERSION --versus client=jdbc:VERSION, or use --matrix client={cell.client or 'rust'},{cell.versus[CLIENT]}"
+            f"--versus {CLIENT}={cell.versus[CLIENT]}: two JDBC drivers, or two versions of another driver, can be compared so, as they read "
+            f"rows in the same form; write --client jdbc:VERSION --versus client=jdbc:VERSION, or use --matrix client={cell.client or 'rust'},"
+            f"{cell.versus[CLIENT]}"
         )
     if cell.mechanism.startswith(BY_CLIENT) and not instead:
         raise UsageError(
             f"--versus: {cell.mechanism} encrypts in the application, which can seal values for one arm only; compare it with a mechanism of "
-            "the server, by --versus mechanism=NAME"
+            "the server, by --versus mechanism=NAME, or measure its settings in cells of their own, by --matrix NAME=VALUE,VALUE"
         )
     if instead.startswith(BY_CLIENT):
         raise UsageError(
@@ -64,14 +69,26 @@ def reference_of(cell: CellSpec, mechanism: Mechanism, other: Mechanism) -> Cell
         )
     # Factors that only the one mechanism has say nothing of the other.
     unknown = set(known) - {factor.name for factor in other.factors}
-    factors = {name: value for name, value in cell.factors.items() if name not in unknown}
+    given = {name: value for name, value in cell.versus.items() if name not in others}
+    factors = {name: value for name, value in cell.factors.items() if name not in unknown} | given
     return msgspec.structs.replace(
         cell,
         versus={},
-        factors=factors | {name: value for name, value in cell.versus.items() if name not in others},
+        factors=without_effect(other, factors, given),
         client=cell.versus.get(CLIENT, cell.client),
         mechanism=cell.versus.get(MECHANISM, cell.mechanism),
     )
+
+
+def without_effect(mechanism: Mechanism, factors: Mapping[str, str], changed: Collection[str]) -> dict[str, str]:
+    """The factors without those that a changed one takes the effect of: bits, where search is no longer a blind index. Pure."""
+    usual = {factor.name: factor.values[0] if factor.values else "" for factor in mechanism.factors}
+    idle = {
+        factor.name
+        for factor in mechanism.factors
+        if factor.only_with.partition("=")[0] in changed and not factor.acts_beside({**usual, **factors})
+    }
+    return {name: value for name, value in factors.items() if name not in idle - set(changed)}
 
 
 def pair_of(cell: PlannedCell) -> Pair | None:

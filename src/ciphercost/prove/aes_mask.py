@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import tls_names
 from ciphercost.host.procfs import Sampler
-from ciphercost.load import script
 from ciphercost.load.agent import Agent
 from ciphercost.load.program import Program
+from ciphercost.load.script_parts import Script, Statement
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import Proof
 from ciphercost.plan import conditions
@@ -92,7 +92,7 @@ def transfers(bench: PreparedCell, pair: ServerPair) -> tuple[float, float, floa
         Agent(log=bench.logs / "agent.log", env=bench.mask) as agent,
         contextlib.closing(Sampler(server.pid, server.cgroups)) as sampler,
     ):
-        statement = script.Statement(sql=Payload.of(bench.engine).payload(ANSWER_BYTES), parameters=())
+        statement = Statement(sql=Payload.of(bench.engine).payload(ANSWER_BYTES), parameters=())
         agent.program(_program(statement))
         ways = {"clear": pair.direct["plain"].single}
         for cipher in PROBED:
@@ -108,17 +108,17 @@ def transfers(bench: PreparedCell, pair: ServerPair) -> tuple[float, float, floa
                     way, 120, discard=0.0, operations=OPERATIONS, on_counting=sampler.begin, on_counted=sampler.stop
                 )
                 spent[way].append(sampler.end().server_cpu_ns)
-    clear, aes, chacha = (float(min(each)) for each in spent.values())
+    clear, aes, chacha = (float(min(times)) for times in spent.values())
     return clear, aes, chacha
 
 
-def _program(statement: script.Statement) -> Program:
+def _program(statement: Statement) -> Program:
     """The known transfer as a program of one statement."""
     return Program(
         name="transfer",
         load=(),
         check="",
-        transactions=(("transfer", 1, script.Script(variables=(), statements=(statement,))),),
+        transactions=(("transfer", 1, Script(variables=(), statements=(statement,))),),
         read_only=True,
         per_request=False,
         clients=1,

@@ -33,27 +33,27 @@ def witnessed(probe: Probe, arm: Arm) -> tuple[bool, str]:
     On the user's own server only the first must hold: it may serve clients without a certificate too, and may not ask at all.
     """
     connection = probe.pair.connect[arm].single
-    own = probe.pair.place is not None
+    on_users_server = probe.pair.place is not None
     engine = EncryptsConnections.of(probe.engine)
-    found = [] if engine.certificate_in_sessions else [NO_NAME]
+    details = [] if engine.certificate_in_sessions else [NO_NAME]
     reported = engine.certificate_in_sessions
     if engine.certificate_witness:
         rows = probe.agent.query(f"prove-{arm}", engine.certificate_witness)
-        if own and not any(rows[0] if rows else ()):
+        if on_users_server and not any(rows[0] if rows else ()):
             return True, "the server did not ask for the client certificate"
         passed, words = judge_names(rows, named(connection))
         if not passed:
             return False, words
-        found, reported = [words], True
+        details, reported = [words], True
     refused, words = without_certificate(probe, connection)
-    if not (refused or own):
-        return False, "; ".join([*found, words])
+    if not (refused or on_users_server):
+        return False, "; ".join([*details, words])
     if refused:
         value = VERIFIED if reported else NOT_REPORTED
     else:
         value = NOT_REQUIRED if reported else PRESENTED
     probe.connected[arm] = msgspec.structs.replace(probe.connected[arm], client_certificate=value)
-    return True, "; ".join([*found, words])
+    return True, "; ".join([*details, words])
 
 
 def named(connection: Connection) -> ClientName:

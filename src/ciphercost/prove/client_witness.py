@@ -8,6 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from ciphercost.host import tls_names
+from ciphercost.load.driver_agent import DriverAgent
 from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.spec import Arm
 from ciphercost.prove import client_certificate
@@ -33,6 +34,8 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     if not answer.encrypted:
         return False, "unencrypted: nothing was negotiated"
     connection = probe.pair.connect[arm]
+    if isinstance(probe.agent, DriverAgent):
+        connection = probe.agent.demanded(connection)
     if arm in probe.pair.ways:  # a hop ends TLS and agrees to nothing
         connection |= {"tls_at_once": False}
     if reason := negotiation_mismatch(answer, connection, probe.pair.promised.get(arm, {})):
@@ -98,7 +101,7 @@ def negotiation_mismatch(
 
 def describe(answer: Connected) -> str:
     """Describe a `connected` answer: `TLSv1.3 TLS_AES_256_GCM_SHA384 x25519, RSA 2048, peer verified`. Pure."""
-    parts = [each for each in (answer.protocol, answer.cipher, answer.group) if each]
+    parts = [part for part in (answer.protocol, answer.cipher, answer.group) if part]
     if answer.application == tls_names.HTTP3_ALPN:
         parts.insert(0, "HTTP/3")
     words = [" ".join(parts)]
@@ -132,13 +135,13 @@ def negotiated(answer: Connected | None) -> dict[str, str]:
     }
     if answer is None:
         return {}
-    found = {ours: value for theirs, ours in names.items() if (value := getattr(answer, theirs))}
+    facts = {ours: value for theirs, ours in names.items() if (value := getattr(answer, theirs))}
     if answer.application == tls_names.HTTP3_ALPN:
-        found = {"http": "HTTP/3"} | found
+        facts = {"http": "HTTP/3"} | facts
     if answer.peer or answer.peer_key:
-        found["verified"] = "yes" if answer.verified else "no"
+        facts["verified"] = "yes" if answer.verified else "no"
         if _by(answer):
-            found["verified_by"] = answer.verified_by
+            facts["verified_by"] = answer.verified_by
         if answer.resumed is not None:
-            found["resumed"] = "yes" if answer.resumed else "no"
-    return found
+            facts["resumed"] = "yes" if answer.resumed else "no"
+    return facts

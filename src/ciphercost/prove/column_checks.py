@@ -22,11 +22,11 @@ def server(arm_view: ArmView) -> tuple[bool, str]:
     """Check that the row decrypts with the right key and does not with a wrong one."""
     secrets, wanted = arm_view.secrets, word(arm_view.canary, arm_view.arm)
     try:
-        found = arm_view.text(secrets.codec if arm_view.encrypts else PLAIN)
+        text = arm_view.text(secrets.codec if arm_view.encrypts else PLAIN)
     except AgentError as error:
         return False, f"the canary row could not be read back: {error}"
-    if found != wanted:
-        return False, f"the canary row does not read back as written: {str(found)[:60]}"
+    if text != wanted:
+        return False, f"the canary row does not read back as written: {str(text)[:60]}"
     if not arm_view.encrypts:
         return True, "the canary row reads back as written"
     stored = arm_view.ask(secrets.codec.hex("word"))
@@ -54,32 +54,32 @@ def server(arm_view: ArmView) -> tuple[bool, str]:
 def disk(arm_view: ArmView) -> tuple[bool, str]:
     """Check that the server's files contain the plain arm's canary but not the encrypted arm's."""
     if not arm_view.places:
-        found = arm_view.ask(arm_view.secrets.codec.hex("word") if arm_view.encrypts else "word")
+        stored = arm_view.ask(arm_view.secrets.codec.hex("word") if arm_view.encrypts else "word")
         clear = word(arm_view.canary, arm_view.arm)
-        seen = bool(found) and (clear in str(found) or clear.encode().hex() in str(found).lower())
+        seen = bool(stored) and (clear in str(stored) or clear.encode().hex() in str(stored).lower())
         where = "the server's files can't be read from here; as the server itself shows it, the stored value "
         return seen != arm_view.encrypts, where + ("is unencrypted" if seen else "is encrypted")
-    found_ = canary_scan.search(canary_scan.below(arm_view.places), word(arm_view.canary, arm_view.arm))
-    if not found_.size:
+    scan = canary_scan.search(canary_scan.below(arm_view.places), word(arm_view.canary, arm_view.arm))
+    if not scan.size:
         return False, "no bytes seen: the witness examined nothing"
-    names = ", ".join(list(found_.hits)[:SHOWN])
-    if found_.hits:
-        return not arm_view.encrypts, f"the canary is in {names} ({found_})"
-    return arm_view.encrypts, f"the canary is in none of {found_}"
+    names = ", ".join(list(scan.hits)[:SHOWN])
+    if scan.hits:
+        return not arm_view.encrypts, f"the canary is in {names} ({scan})"
+    return arm_view.encrypts, f"the canary is in none of {scan}"
 
 
 def findings(arm_view: ArmView) -> list[Finding]:
     """What the encrypted arm's stored bytes leak, each finding seen and counted. Raises AgentError."""
     codec, texts = arm_view.secrets.codec, rows(arm_view.canary, arm_view.arm)
-    found = written_keys(arm_view)
+    all_findings = written_keys(arm_view)
     stored = {number: bytes.fromhex(str(arm_view.ask(codec.hex("word"), number))) for number in texts}
     iv = "iv=random, which stores a separate IV with each value"
     if IV not in arm_view.secrets.mechanism.factors:
         iv = f"a mode that has an IV, with {iv}"
-    found += leakage.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
+    all_findings += leakage.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
     if not notices(arm_view, stored[1]):
-        found.append(leakage.UNAUTHENTICATED)
-    return found
+        all_findings.append(leakage.UNAUTHENTICATED)
+    return all_findings
 
 
 def written_keys(arm_view: ArmView) -> list[Finding]:
@@ -90,15 +90,15 @@ def written_keys(arm_view: ArmView) -> list[Finding]:
     key = secrets.key.reveal()
     if key not in secrets.codec.seal("''", LENGTH):
         return []
-    found = []
+    key_findings = []
     if isinstance(secrets.engine, StoresData) and (logs := secrets.engine.statement_logs):
         for what, closes, severity in arm_view.agent.query(arm_view.name, logs):
             text = f"the server writes {what} to disk, including the key in the statements"
-            found.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
+            key_findings.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
     if hits := canary_scan.search(canary_scan.below(arm_view.places), key).hits:
         text = f"the key is in the server's files unencrypted: {', '.join(list(hits)[:SHOWN])}"
-        found.append(Finding("key-in-files", "high", text, "what makes the server log statements"))
-    return found
+        key_findings.append(Finding("key-in-files", "high", text, "what makes the server log statements"))
+    return key_findings
 
 
 def notices(arm_view: ArmView, stored: bytes) -> bool:
@@ -121,16 +121,17 @@ def notices(arm_view: ArmView, stored: bytes) -> bool:
 
 def sizes(sights: Iterable[ArmView]) -> dict[str, dict[str, int]]:
     """Bytes of each arm's tables and indexes, as the server counts them or its files show them."""
-    found: dict[str, dict[str, int]] = {}
+    by_arm: dict[str, dict[str, int]] = {}
     for arm_view in sights:
         engine = arm_view.secrets.engine
-        if not isinstance(engine, OwnSchema):
+        asked = engine.sizes if isinstance(engine, OwnSchema | StoresData) else ""
+        if asked:
+            tables, indexes = (int(size or 0) for size in arm_view.agent.query(arm_view.name, asked)[0][:2])
+        elif not isinstance(engine, OwnSchema):
             continue
-        if engine.sizes:
-            tables, indexes = (int(each or 0) for each in arm_view.agent.query(arm_view.name, engine.sizes)[0][:2])
         elif arm_view.places and (counted := engine.stored_bytes(arm_view.places[0], schema_name(arm_view.arm))):
             tables, indexes = counted
         else:
             continue
-        found[arm_view.arm] = {"table_bytes": tables, "index_bytes": indexes}
-    return found
+        by_arm[arm_view.arm] = {"table_bytes": tables, "index_bytes": indexes}
+    return by_arm

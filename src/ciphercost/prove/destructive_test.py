@@ -58,35 +58,35 @@ def run(bench: PreparedCell) -> Outcome:
     """
     mechanism = bench.mechanism
     assert isinstance(mechanism, AtRest)
-    found = Outcome()
+    outcome = Outcome()
     leaks: dict[Arm, dict[str, canary_scan.Seen]] = {}
     work = bench.directory / "doomed"
     for arm in ARMS:
         with keys_kept(bench.shared.secrets), bench.volume(arm, work / arm) as volume:
             bench.fetch(arm, volume)
             try:
-                leaks[arm] = _arm(bench, mechanism, arm, volume, found)
+                leaks[arm] = _arm(bench, mechanism, arm, volume, outcome)
             finally:
                 shutil.rmtree(volume.path, ignore_errors=True)
-    if len(set(found.checks.values())) > 1:
-        raise AgentError(f"the arms do not hold the same rows: {found.checks}", "rows")
+    if len(set(outcome.checks.values())) > 1:
+        raise AgentError(f"the arms do not hold the same rows: {outcome.checks}", "rows")
     logs = canary_scan.search(canary_scan.below([bench.logs]), bench.shared.canary)
     control = leaks["plain"] if bench.side("plain") == "plain" else leaks["encrypted"]
-    found.findings += [
+    outcome.findings += [
         *_findings(mechanism, control, leaks["encrypted"]),
         *_of_logs(logs),
         *mechanism.findings(bench.rest),
     ]
-    return found
+    return outcome
 
 
 def _arm(
-    bench: PreparedCell, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome
+    bench: PreparedCell, mechanism: AtRest, arm: Arm, volume: Volume, outcome: Outcome
 ) -> dict[str, canary_scan.Seen]:
     """Test one arm. Returns what was seen of its temporary data, by the name of the spill."""
 
     def add_proof(witness: Witness, passed: bool, detail: str) -> None:
-        found.proofs.append(
+        outcome.proofs.append(
             Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION)
         )
 
@@ -98,10 +98,10 @@ def _arm(
             agent.connect("destructive-test", connection)
             look = ArmAtRest(bench.side(arm), bench.rest_of(arm), volume, server, agent, "destructive-test", connection)
             if bench.program.check:
-                found.checks[arm] = str(look.query(bench.program.check))
+                outcome.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
             spilt = {
-                each.name: _spill(look, mechanism, each, word) for each in StoresData.of(bench.engine).spills(word)
+                spill.name: _spill(look, mechanism, spill, word) for spill in StoresData.of(bench.engine).spills(word)
             }
             if look.arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
                 add_proof("server", *refused)
@@ -110,7 +110,7 @@ def _arm(
                 began = time.monotonic()
                 for statement in statements:
                     look.query(statement)
-                found.rotation_s = time.monotonic() - began
+                outcome.rotation_s = time.monotonic() - began
             last = canary_scan.canary()
             look.query(StoresData.of(bench.engine).keep_canary(last))
             _kill(server.pid or agent.pid)
@@ -170,9 +170,9 @@ def _spill(look: ArmAtRest, mechanism: AtRest, spill: Spill, word: str) -> canar
             return seen()
         with ThreadPoolExecutor(1) as other:
             running = other.submit(look.agent.query, name, last, timeout=deadlines.load())
-            found = _watch(seen, lambda: running.done(), look)
+            scan = _watch(seen, lambda: running.done(), look)
             running.result()
-        return found
+        return scan
     finally:
         with contextlib.suppress(AgentError):
             look.agent.disconnect(name)
@@ -180,14 +180,14 @@ def _spill(look: ArmAtRest, mechanism: AtRest, spill: Spill, word: str) -> canar
 
 def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look: ArmAtRest) -> canary_scan.Seen:
     """Scan repeatedly until temporary data is found or the statement has ended."""
-    found, pause = canary_scan.Seen(), FIRST_PAUSE
+    scan, pause = canary_scan.Seen(), FIRST_PAUSE
     for _ in range(LOOKS):
-        found = seen()
-        if over() or any(rest_witnesses.is_temporary(name, look) for name in found.hits):
+        scan = seen()
+        if over() or any(rest_witnesses.is_temporary(name, look) for name in scan.hits):
             break
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
-    return found
+    return scan
 
 
 def _kill(root: int) -> None:
@@ -247,7 +247,7 @@ def _findings(mechanism: AtRest, control: Leaks, leaks: Leaks) -> list[Finding]:
     """Temporary data that is unencrypted although the data itself is encrypted. Counts only if the control, the plain arm, shows it
     too; if both arms are encrypted there is none. Pure.
     """
-    found = []
+    findings = []
     for name, plain in control.items():
         encrypted = leaks.get(name, canary_scan.Seen())
         if not plain.hits:
@@ -256,12 +256,12 @@ def _findings(mechanism: AtRest, control: Leaks, leaks: Leaks) -> list[Finding]:
             if any(other.startswith(f"{name} where") and seen.hits for other, seen in control.items()):
                 continue  # one of ciphercost's settings keeps it in memory; without that setting, it has its own finding
             text = f"{name}: not seen on disk even in the plain arm: it stayed in memory, or its location is unknown"
-            found.append(Finding("temporary-data-not-seen", "info", text))
+            findings.append(Finding("temporary-data-not-seen", "info", text))
         elif encrypted.hits:
-            where, count = max(encrypted.hits.items(), key=lambda each: each[1])
+            where, count = max(encrypted.hits.items(), key=lambda hit: hit[1])
             text = f"{name}: unencrypted on disk, {count} times in {where}"
-            found.append(Finding("temporary-data-in-clear", "medium", text, mechanism.advice(where)))
-    return found
+            findings.append(Finding("temporary-data-in-clear", "medium", text, mechanism.advice(where)))
+    return findings
 
 
 def _of_logs(seen: canary_scan.Seen) -> list[Finding]:

@@ -61,23 +61,23 @@ def _shared(a: bytes, b: bytes, stored_a: bytes, stored_b: bytes) -> int:
 
 def findings(texts: Mapping[int, bytes], stored: Mapping[int, bytes], iv: str) -> list[Finding]:
     """What known texts and their stored bytes reveal. `iv`: the fix for everything that an IV would fix, as a phrase."""
-    found = []
-    if (blocks := max(repeated_blocks(each) for each in stored.values())) > 0:
+    all_findings = []
+    if (blocks := max(repeated_blocks(value) for value in stored.values())) > 0:
         text = (
             f"equal blocks of a value are stored as equal blocks ({blocks} of {BLOCK} bytes seen): its pattern is "
             "visible"
         )
-        found.append(Finding("pattern-shows", "high", text, "a mode other than ECB"))
+        all_findings.append(Finding("pattern-shows", "high", text, "a mode other than ECB"))
     if pairs := equal_values(texts, stored):
         text = (
             f"equal values are stored as equal bytes ({pairs} pair{'s' * (pairs != 1)} seen): a reader of the table "
             "sees which rows are equal"
         )
-        found.append(Finding("equality-shows", "medium", text, iv))
+        all_findings.append(Finding("equality-shows", "medium", text, iv))
     if size := key_stream(texts, stored):
-        whole = size >= min(len(each) for each in texts.values())
+        whole = size >= min(len(text) for text in texts.values())
         text = f"two values share their key stream ({size} bytes seen): whoever knows one text can read the other" + (
             "" if whole else f"'s first {size} bytes"
         )
-        found.append(Finding("key-stream-reused", "high" if whole else "medium", text, iv))
-    return found
+        all_findings.append(Finding("key-stream-reused", "high" if whole else "medium", text, iv))
+    return all_findings

@@ -22,25 +22,27 @@ LIKENED = {"type": "content type", "encoding": "content encoding", "status": "st
 SAME_ADDRESS = "//the.server/"
 
 
-def compare(asked: Sequence[str], found: Mapping[Arm, Sequence[Sequence[Reply]]], places: Mapping[Arm, str]) -> Verdict:
-    """Compare both arms' pages. `asked`: by question, the request; `found`: by question, each answer of the arm; `places`: each
+def compare(
+    asked: Sequence[str], answers: Mapping[Arm, Sequence[Sequence[Reply]]], places: Mapping[Arm, str]
+) -> Verdict:
+    """Compare both arms' pages. `asked`: by question, the request; `answers`: by question, each answer of the arm; `places`: each
     arm's own `host:port`, as its requests name it.
     """
     sizes: dict[Arm, list[int]] = {arm: [] for arm in ARMS}
     moves = addressed = False
     for number, request in enumerate(asked):
-        own = {arm: [_fields(each) for each in found[arm][number]] for arm in ARMS}
+        pages = {arm: [_fields(answer) for answer in answers[arm][number]] for arm in ARMS}
         for column, title in LIKENED.items():
-            said = {arm: {each[column] for each in own[arm]} for arm in ARMS}
-            if not said["plain"] & said["encrypted"]:
-                plain, encrypted = (" or ".join(sorted(said[arm])) or "none" for arm in ARMS)
+            values = {arm: {page[column] for page in pages[arm]} for arm in ARMS}
+            if not values["plain"] & values["encrypted"]:
+                plain, encrypted = (" or ".join(sorted(values[arm])) or "none" for arm in ARMS)
                 return Verdict(f"{request}: {title} {plain} in the plain arm, {encrypted} in the encrypted arm")
-        bodies = {arm: [_neutral(each["body"], places) for each in own[arm]] for arm in ARMS}
-        raw = {arm: {each["body"] for each in own[arm]} for arm in ARMS}
+        bodies = {arm: [_neutral(page["body"], places) for page in pages[arm]] for arm in ARMS}
+        raw = {arm: {page["body"] for page in pages[arm]} for arm in ARMS}
         own_sizes = {
             arm: [
-                int(each["length"]) - _bytes(each["body"]) + _bytes(body)
-                for each, body in zip(own[arm], bodies[arm], strict=True)
+                int(page["length"]) - _bytes(page["body"]) + _bytes(body)
+                for page, body in zip(pages[arm], bodies[arm], strict=True)
             ]
             for arm in ARMS
         }
@@ -53,15 +55,15 @@ def compare(asked: Sequence[str], found: Mapping[Arm, Sequence[Sequence[Reply]]]
             continue
         moves = True
         for arm in ARMS:
-            sizes[arm] += [int(each["length"]) for each in own[arm]]
+            sizes[arm] += [int(page["length"]) for page in pages[arm]]
     if moves:
         shown = ", ".join(f"{_range(sizes[arm])} {arm}" for arm in ARMS)
         return Verdict(
-            said="the page differs from one request to the next (a token, the time): status, content type and size were compared "
+            remark="the page differs from one request to the next (a token, the time): status, content type and size were compared "
             f"instead of every byte ({shown})"
         )
     return (
-        Verdict(said="the page holds its own address, which differs between the arms; the rest of it is the same")
+        Verdict(remark="the page holds its own address, which differs between the arms; the rest of it is the same")
         if addressed
         else Verdict()
     )

@@ -31,8 +31,8 @@ def process(probe: Probe, arm: Arm) -> tuple[bool, str]:
     elif other := next(filter(None, libraries.values()), ""):
         proofs.append(tls_library.own_libraries(pid, other))
     if mode:
-        own = _fips.own_variables(probe.engine, mode)
-        proofs.append(fips.environment_proof(pid, own) if own else fips.module_proof(pid, mode))
+        variables = _fips.own_variables(probe.engine, mode)
+        proofs.append(fips.environment_proof(pid, variables) if variables else fips.module_proof(pid, mode))
         if probe.pair.connect[arm].by_tls:
             # On the shortest way, and by an agent of its own: the cell's client may be a JDBC driver.
             proofs.append(refuses_unapproved(probe.pair.direct[arm].single, mode))

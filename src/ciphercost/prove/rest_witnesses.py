@@ -40,10 +40,10 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    volumes = [each.volume for each in probe.pair.by_arm.values() if each.volume]
-    others = [path for each in volumes for path in (each.path, *each.backing)]
-    found = at_rest(look, probe.mechanism, probe.pair.canary, others)
-    passed, detail = disk_report(found, look, probe.mechanism)
+    volumes = [server.volume for server in probe.pair.by_arm.values() if server.volume]
+    others = [path for volume in volumes for path in (volume.path, *volume.backing)]
+    seen = at_rest(look, probe.mechanism, probe.pair.canary, others)
+    passed, detail = disk_report(seen, look, probe.mechanism)
     if not passed:
         return passed, detail
     shown, words = probe.mechanism.structure(look)
@@ -91,7 +91,9 @@ def is_temporary(name: str, look: ArmAtRest) -> bool:
     """Whether a file, named relative to the arm's data, holds temporary data: by its name, or because nobody else could
     open it.
     """
-    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in StoresData.of(look.rest.engine).temporary)
+    return name.endswith(" (deleted)") or any(
+        fnmatch(name, pattern) for pattern in StoresData.of(look.rest.engine).temporary
+    )
 
 
 def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = lambda _: "") -> tuple[bool, str]:
@@ -107,7 +109,7 @@ def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = 
     others = [
         f"{named(names)} ({reason}; {times(sum(seen.hits[name] for name in names))})"
         for reason in dict.fromkeys(filter(None, reasons.values()))
-        if (names := [name for name, each in reasons.items() if each == reason])
+        if (names := [name for name, its_reason in reasons.items() if its_reason == reason])
     ]
     if lasting:
         beside = f"; and in {'; in '.join(others)}" if others else ""

@@ -54,11 +54,27 @@ def same_rows(
             tables = program.tables(arm)
             rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check, timeout=deadlines.check()))
             agent.disconnect(f"check-{arm}")
+        if rows["plain"] != rows["encrypted"] and {"csv", "table"} & program.parameters.keys():
+            return Verdict(_places(rows["plain"], rows["encrypted"]))
         if rows["plain"] != rows["encrypted"]:
             return Verdict(
                 f"the check query returns {rows['plain']} in the plain arm and {rows['encrypted']} in the encrypted arm"
             )
     return verdict
+
+
+def _places(plain: list[list[str | None]], encrypted: list[list[str | None]]) -> str:
+    """How the arms' answers to the check query differ, without the values, which are the user's. Pure."""
+    if len(plain) != len(encrypted):
+        return f"the check query returns {len(plain)} rows in the plain arm and {len(encrypted)} in the encrypted arm"
+    columns = {
+        place
+        for one, other in zip(plain, encrypted, strict=True)
+        for place, (value, other_value) in enumerate(zip(one, other, strict=True), start=1)
+        if value != other_value
+    }
+    numbers = ", ".join(map(str, sorted(columns)))
+    return f"the check query returns other values in the two arms, in column {numbers} of its {len(plain)} rows"
 
 
 def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int, most_per_second: float) -> Verdict:
@@ -97,13 +113,14 @@ def _operations(pair: ServerPair, agent: LoadClient, program: Program, seed: int
         f"the same {operations} operations returned {plain.rows} rows (checksum {plain.checksum}) in the "
         f"plain arm and {encrypted.rows} ({encrypted.checksum}) in the encrypted arm"
     )
-    if not draws.drawable(program):
+    computed = any(script.computes for _, _, script in program.transactions)
+    if not computed and not draws.drawable(program):
         return differs
-    # First on new connections: what belongs to a session stays the same within it.
-    verdict = _repeated(pair, agent, program, seed, few, most_per_second)
+    # First on new connections: what belongs to a session stays the same within it. Only the agent can run what it computes.
+    verdict = Verdict() if computed else _repeated(pair, agent, program, seed, few, most_per_second)
     if verdict.differs or verdict.note:
         return verdict
-    if any(each.kind == "sequence" for _, _, script in program.transactions for each in script.variables):
+    if any(variable.kind == "sequence" for _, _, script in program.transactions for variable in script.variables):
         return differs  # an arm's next operations draw other values
     # A clock with a resolution of a second, a value that few operations return: the agent's own operations, once more.
     again = {arm: run(arm) for arm in pair.connect}
@@ -124,28 +141,30 @@ def _repeated(
     """
     driver = pair.connect["plain"].driver
     sql = driver not in NOT_SQL
-    made = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
-    texts = {arm: [[text for text, _ in each] for each in made[arm]] for arm in ARMS}
+    operations = {arm: draws.operations(program, arm, count, seed, sql=sql) for arm in ARMS}
+    texts = {arm: [[text for text, _ in operation] for operation in operations[arm]] for arm in ARMS}
     names = [
         f"statement {position}" if len(program.transactions) == 1 else f"{transaction}, statement {position}"
         for number, operation in enumerate(texts["plain"])
         for transaction in [program.transactions[number % len(program.transactions)][0]]
         for position in range(1, len(operation) + 1)
     ]
-    found: dict[Arm, list[list[Reply]]] = {arm: [[] for _ in names] for arm in ARMS}
-    if any(sum(len(each) for each in texts[arm]) != len(names) for arm in ARMS):
+    answers: dict[Arm, list[list[Reply]]] = {arm: [[] for _ in names] for arm in ARMS}
+    if any(sum(len(operation) for operation in texts[arm]) != len(names) for arm in ARMS):
         return Verdict()  # the arms run different statements
     for _ in range(REPETITIONS):
         for arm in encrypted_first(pair.connect):
-            connection, own = pair.connect[arm].single, ""
+            connection, current_headers = pair.connect[arm].single, ""
             agent.connect(f"again-{arm}", connection)
             try:
-                for number, (text, headers) in enumerate(each for operation in made[arm] for each in operation):
-                    if headers != own:
+                for number, (text, headers) in enumerate(
+                    statement for operation in operations[arm] for statement in operation
+                ):
+                    if headers != current_headers:
                         agent.disconnect(f"again-{arm}")
                         agent.connect(f"again-{arm}", with_headers(connection, headers))
-                        own = headers
-                    found[arm][number].append(agent.reply(f"again-{arm}", text))
+                        current_headers = headers
+                    answers[arm][number].append(agent.reply(f"again-{arm}", text))
                     time.sleep(1 / most_per_second if most_per_second else 0)
             except AgentError:
                 return Verdict()
@@ -153,5 +172,5 @@ def _repeated(
                 agent.disconnect(f"again-{arm}")
     if driver == "http":
         places = {arm: str(pair.connect[arm].authority) for arm in ARMS}
-        return pages.compare([each for operation in texts["plain"] for each in operation], found, places)
-    return replies.compare(names, found)
+        return pages.compare([text for operation in texts["plain"] for text in operation], answers, places)
+    return replies.compare(names, answers)

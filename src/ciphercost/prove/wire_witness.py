@@ -55,15 +55,15 @@ def _on_each_part(
     words = _echoed(probe, arm, connection)
     if not all(words):
         return False, NOT_ECHOED
-    said = []
+    details = []
     for number, (relay, encrypted) in enumerate(zip(relays, legs, strict=True)):
         looks: Arm = "encrypted" if encrypted else "plain"
         passed, detail = judge_wire(bytes(relay.to_server), bytes(relay.to_client), words, looks, probe.mechanism.sign)
         where = f"{part(number, len(relays))}: " if len(relays) > 1 else ""
-        said.append(f"{where}{detail}")
+        details.append(f"{where}{detail}")
         if not passed:
-            return False, said[-1]
-    return True, "; ".join(said)
+            return False, details[-1]
+    return True, "; ".join(details)
 
 
 def _by_datagrams(probe: Probe, arm: Arm, connection: Connection, relay: DatagramRelay) -> tuple[bool, str]:

@@ -85,7 +85,9 @@ def unproven(
     factors: Mapping[str, str] = NOTHING,
 ) -> str:
     """Why these proofs don't prove the arms (default: both) of a cell with these factors. Empty if they do. Pure."""
-    return proof_verdict.unproven(proofs, [each for each in mechanism.required(factors) if each not in mute], arms)
+    return proof_verdict.unproven(
+        proofs, [witness for witness in mechanism.required(factors) if witness not in mute], arms
+    )
 
 
 def enforces(engine: Engine, proofs: list[Proof]) -> bool:
@@ -107,8 +109,8 @@ def instead(engine: Engine, mechanism: Mechanism, proofs: list[Proof], connected
     if engine.foreign or not enforces(engine, proofs):  # a web site's own advice says what to measure instead
         return ""
     version = connected.server_version if connected else ""
-    found = re.match(r"\d+" if engine.dialect == "postgresql" else r"\d+\.\d+", version)
-    return f"{engine.name}{f'@{found[0]}' if found else ''}:{mechanism.name}"
+    match = re.match(r"\d+" if engine.dialect == "postgresql" else r"\d+\.\d+", version)
+    return f"{engine.name}{f'@{match[0]}' if match else ''}:{mechanism.name}"
 
 
 def require(
@@ -130,7 +132,7 @@ def require(
             "(--versus version=1.2), allow unencrypted connections from this machine on a test copy, or measure a server that ciphercost "
             f"starts: ciphercost run {enforced}"
         )
-    due = [each for each in required or mechanism.witnesses if each not in mute]
+    due = [witness for witness in required or mechanism.witnesses if witness not in mute]
     if reason := proof_verdict.unproven(proofs, due):
         more = closed or advice()
         raise Unproven(f"{reason}. {more}" if more else reason)

@@ -55,8 +55,8 @@ def connection(engine: Engine, cell: CellSpec, data_bytes: int) -> Changes:
 
 def joined(connection: Connection, more: Changes) -> Connection:
     """Add to a connection. Pragmas run in order: page settings come first, because a new file is made with them."""
-    if connection.pragmas is not None and (own := more.get("pragmas")) is not None:
-        more = {**more, "pragmas": f"{connection.pragmas};{own}"}
+    if connection.pragmas is not None and (more_pragmas := more.get("pragmas")) is not None:
+        more = {**more, "pragmas": f"{connection.pragmas};{more_pragmas}"}
     return connection | more
 
 
@@ -132,8 +132,8 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[str, int]]:
     """
     for path in paths:
         below = (f"{parent}/{name}" for parent, _, names in os.walk(path) for name in names)
-        for found in itertools.chain([str(path)], below):
+        for file in itertools.chain([str(path)], below):
             with contextlib.suppress(OSError):
-                status = os.lstat(found)
+                status = os.lstat(file)
                 if stat.S_ISREG(status.st_mode):
-                    yield found, status.st_size
+                    yield file, status.st_size

@@ -12,9 +12,11 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.engines import Engine
+from ciphercost.load import redact
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.load_client import LoadClient
+from ciphercost.mechanisms import _blind
 from ciphercost.mechanisms._column import BLOCK, Columns, secret
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import Arm
@@ -62,7 +64,10 @@ class Secrets(msgspec.Struct, frozen=True):
 
 def secrets_of(mechanism: Columns, engine: Engine, factors: Mapping[str, str], directory: Path) -> Secrets:
     """Make a key and an IV for the run in its directory of secrets."""
-    key = Secret(secret(directory, "key", mechanism.key_bytes).hex())
+    own = secret(directory, "key", mechanism.key_bytes)
+    for part in _blind.hidden(own):
+        redact.hide(part)
+    key = Secret(own.hex())
     return Secrets(mechanism, engine, factors, key, secret(directory, "iv", BLOCK))
 
 
@@ -78,8 +83,13 @@ def word(canary: str, arm: Arm) -> str:
 
 def rows(canary: str, arm: Arm) -> dict[int, str]:
     """The canary table's rows: the canary twice, a value of equal blocks, and a different text."""
-    own = word(canary, arm)
-    return {1: own, 2: own, 3: REPEATED, 4: f"another text, {'of the same length as the canary is, '[: len(own)]}"}
+    canary_word = word(canary, arm)
+    return {
+        1: canary_word,
+        2: canary_word,
+        3: REPEATED,
+        4: f"another text, {'of the same length as the canary is, '[: len(canary_word)]}",
+    }
 
 
 def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm, side: Arm | None = None) -> None:
@@ -125,5 +135,5 @@ class ArmView(msgspec.Struct, frozen=True):
 
     def ask(self, expression: str, number: int = 1) -> str | None:
         """The value of one expression for a row of the canary table. Raises AgentError."""
-        found = self.agent.query(self.name, f"SELECT {expression} FROM {TABLE} WHERE id = {number}")
-        return found[0][0] if found else None
+        answer = self.agent.query(self.name, f"SELECT {expression} FROM {TABLE} WHERE id = {number}")
+        return answer[0][0] if answer else None

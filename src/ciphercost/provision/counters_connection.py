@@ -39,15 +39,15 @@ def mode(level: Level, *, here: bool, offered: bool) -> TlsMode:
     return ("require" if may_be_clear else "verify-full") if offered else "off"
 
 
-def of(engine: TakesUrl, url: str, server: Server, own: OwnTls, directory: Path) -> Connection:
-    """One connection to your server. `own`: given beside the URL; `directory`: for a file of authorities.
+def of(engine: TakesUrl, url: str, server: Server, own_tls: OwnTls, directory: Path) -> Connection:
+    """One connection to your server. `own_tls`: given beside the URL; `directory`: for a file of authorities.
 
     Raises UsageError, OSError if nothing answers there.
     """
     connection = server.connection()
-    chosen = _mode(engine, url, connection, own.ca)
+    chosen = _mode(engine, url, connection, own_tls.ca)
     if chosen == "off":
-        for option, value in own.options.items():
+        for option, value in own_tls.options.items():
             raise UsageError(f"{option} {value} has no effect: this connection is not encrypted; remove it")
         if engine.language == "kv" and connection.password and not is_loopback(connection.host):
             raise UsageError(
@@ -56,7 +56,7 @@ def of(engine: TakesUrl, url: str, server: Server, own: OwnTls, directory: Path)
             )
         return connection | {"tls": "off"}
     connection = connection | server.other_ports.get("tls", {}) | {"tls": chosen, "resumption": False}
-    return connection | users_tls(server, own, directory)
+    return connection | users_tls(server, own_tls, directory)
 
 
 def _mode(engine: TakesUrl, url: str, connection: Connection, ca: str) -> TlsMode:

@@ -56,11 +56,24 @@ class Dataset(msgspec.Struct, frozen=True):
         apart = self.origin("encrypted") == "encrypted" and (self.separate or self.in_columns)
         other = self.planned.reference
         reference = (other.mechanism.name, other.factors) if other else ()
-        own = (mechanism.name, self.planned.factors, self.planned.secret, reference) if apart else ()
+        mechanism_part = (mechanism.name, self.planned.factors, self.planned.secret, reference) if apart else ()
         parameters = sorted(self.program.parameters.items())
         return repr(
-            (self.installation, self.program.name, parameters, self.planned.spec.csv, self.planned.spec.no_header, own)
+            (
+                self.installation,
+                self.program.data or self.program.name,
+                parameters,
+                self.planned.spec.csv,
+                self.planned.spec.no_header,
+                self.planned.spec.dump,
+                mechanism_part,
+            )
         )
+
+    @property
+    def writer(self) -> str:
+        """The workload that changes the data, if others start with the same: then it has a copy of its own. Empty: cells can share it."""
+        return self.program.name if self.program.data and not self.program.read_only else ""
 
     def origin(self, place: str) -> str:
         """The template that a place's data is copied from."""

@@ -80,9 +80,9 @@ def delayed(
     cpus: set[int] | None = None,
 ) -> Iterator[tuple[dict[Arm, Connection], int]]:
     """(connections of each arm through one shared relay, process id of the relay)."""
-    addresses = sorted({each.address for each in connect.values()})
+    addresses = sorted({connection.address for connection in connect.values()})
     relay = DelayRelay(supervisor, addresses, round_trip_s, cpus=cpus)
     try:
-        yield {arm: through(each, relay.ports) for arm, each in connect.items()}, relay.pid
+        yield {arm: through(connection, relay.ports) for arm, connection in connect.items()}, relay.pid
     finally:
         relay.stop()

@@ -33,6 +33,8 @@ class ExperimentResources:
         self.schemas: set[str] = set()
         """Schemas that exist on your own server."""
         self._loads: list[str] = []
+        self.notes: set[str] = set()
+        """What was already said about dumps."""
 
     def schema_for(self, data: str, run_id: str) -> str:
         """Name of the schema for these tables. Cells that load the same tables share one."""

@@ -64,7 +64,7 @@ class HopWay:
     @property
     def ends_tls(self) -> bool:
         """Whether a process of the hop ends TLS, or begins it."""
-        return any(each.accepts or each.connects for each in self._stages)
+        return any(stage.accepts or stage.connects for stage in self._stages)
 
     @property
     def own_tls(self) -> str:

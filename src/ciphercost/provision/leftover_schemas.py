@@ -46,7 +46,7 @@ WHY: dict[Fate, str] = {
 }
 
 
-def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[str] = ()) -> tuple[str, bool]:
+def sweep(url: str, engine_name: str = "", own_tls: OwnTls = NONE, wanted: Sequence[str] = ()) -> tuple[str, bool]:
     """Drop what dead runs left on your server, or the named schemas. Returns a report, and whether everything worked.
 
     Raises UsageError for a name that must not be dropped, RunError if the server can't be queried.
@@ -54,20 +54,20 @@ def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[
     engine = TakesUrl.of(engines.get(engine_name or targets.target_of_url(url).partition(":")[0]))
     engine.check_url(url)
     in_transit = mechanisms.of(engine, "transit")
-    for option, value in own.options.items() if "tls" not in in_transit else ():
+    for option, value in own_tls.options.items() if "tls" not in in_transit else ():
         raise UsageError(
             f"{option} {value}: {engine.title} has no TLS mechanism (mechanisms in transit: "
             f"{', '.join(in_transit) or 'none'}); remove {option}"
         )
-    if own.ca:
-        authorities.pem(Path(own.ca))
-    connection_strings.identity(own, engine.connection_string(url))
+    if own_tls.ca:
+        authorities.pem(Path(own_tls.ca))
+    connection_strings.identity(own_tls, engine.connection_string(url))
     if not wanted and not isinstance(engine, OwnSchema):
         return f"Nothing of ciphercost's is on that {engine.title}: ciphercost creates nothing there.", True
     owner = OwnSchema.of(engine)
-    given = {"--engine": engine_name, **own.options}
+    given = {"--engine": engine_name, **own_tls.options}
     command = shlex.join(
-        ["ciphercost", "clean", "--url", url, *(each for pair in given.items() if pair[1] for each in pair)]
+        ["ciphercost", "clean", "--url", url, *(word for pair in given.items() if pair[1] for word in pair)]
     )
     with (
         supervisor.Supervisor(new_id()) as run_supervisor,
@@ -75,10 +75,10 @@ def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[
         Agent(log=logs / "agent.log") as agent,
     ):
         server = engine.start(StartRequest(engine.find(url=url), logs, run_supervisor))
-        connection = reached(engine, server, own, logs)
+        connection = reached(engine, server, own_tls, logs)
         noted = scratch_schema.noted(engine.name, connection)
         if passwords.may_ask(connection) and passwords.ask_where_wanted(agent, connection, engine.refuses_anonymous):
-            connection = reached(engine, server, own, logs)
+            connection = reached(engine, server, own_tls, logs)
         try:
             there = owner.schemas(agent, connection)
             for name in (*wanted, *noted):
@@ -86,11 +86,11 @@ def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[
                     there[name] = its
         except AgentError as error:
             raise RunError(_refused(engine, connection, error)) from None
-        found = {name: read_mark(mark) for name, mark in there.items()}
+        marks = {name: read_mark(mark) for name, mark in there.items()}
         for name in wanted:
-            check(name, found, command)
+            check(name, marks, command)
         lines, worked = [], True
-        for name, mark in found.items():
+        for name, mark in marks.items():
             # This machine's own note says that the run is over, also when its mark is from before a restart.
             over = mark.fate == "dead" or (mark.fate == "unseen" and name in noted and noted[name].run == mark.run)
             if name not in wanted and (wanted or not over):
@@ -103,7 +103,7 @@ def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[
             except CiphercostError as error:
                 lines.append(f"could not remove schema {name}: {error}")
                 worked = False
-        for name in noted.keys() - found.keys():
+        for name in noted.keys() - marks.keys():
             forget(noted, name)
     lines = lines or [f"Nothing of ciphercost's is on that {engine.title}."]
     if owner.unlisted and not wanted:
@@ -111,7 +111,7 @@ def sweep(url: str, engine_name: str = "", own: OwnTls = NONE, wanted: Sequence[
     return "\n".join(lines), worked
 
 
-def reached(engine: TakesUrl, server: Server, own: OwnTls, directory: Path) -> Connection:
+def reached(engine: TakesUrl, server: Server, own_tls: OwnTls, directory: Path) -> Connection:
     """The connection to your server: encrypted as the authority or the URL asks, else as the run's own note of this server says.
 
     Without any of them: encrypted, if the server offers that. `directory`: for a file of authorities. Raises RunError, and
@@ -120,21 +120,21 @@ def reached(engine: TakesUrl, server: Server, own: OwnTls, directory: Path) -> C
     connection = server.connection()
     asked: ConnectionString | None = getattr(server, "asked", None)
     note = scratch_schema.way_in(engine.name, connection)
-    level = connection_strings.level_of(asked, own.ca) if asked else ""
+    level = connection_strings.level_of(asked, own_tls.ca) if asked else ""
     by_note = msgspec.convert(dict(note.encryption), Changes) if note and note.encryption else Changes()
     if asked and level == "disable":
         if by_note:
             raise UsageError(f"{asked.said}: a run of this machine logged in to that server encrypted; remove it")
         return connection
-    if own.ca or own.server_name or level:
+    if own_tls.ca or own_tls.server_name or level:
         wanted: Changes = {"tls": STRENGTH[level]} if isinstance(engine, HasTls) else _by_wire()
     elif note:
         wanted = by_note
-        own = msgspec.structs.replace(own if own.cert else note.own_tls, ca=note.ca)
+        own_tls = msgspec.structs.replace(own_tls if own_tls.cert else note.own_tls, ca=note.ca)
     else:
         wanted = _unsaid(engine, connection)
     if wanted.get("tls"):
-        connection |= server.other_ports.get("tls", {}) | users_tls(server, own, directory)
+        connection |= server.other_ports.get("tls", {}) | users_tls(server, own_tls, directory)
     return connection | wanted
 
 
@@ -159,7 +159,7 @@ def _unsaid(engine: TakesUrl, connection: Connection) -> Changes:
     if connection.socket:
         return {}
     address, port = connection.address
-    own = is_loopback(address)
+    on_loopback = is_loopback(address)
     try:
         offers = engine.offers_tls(address, port)
     except OSError as error:
@@ -167,10 +167,10 @@ def _unsaid(engine: TakesUrl, connection: Connection) -> Changes:
             f"no answer from your {engine.title} at {address}:{port}: {error.strerror or error}. {engine.hint('connect')}"
         ) from None
     if offers:
-        return {"tls": "require" if own else "verify-full"}  # nobody else answers on loopback
-    if offers is None and not own:
+        return {"tls": "require" if on_loopback else "verify-full"}  # nobody else answers on loopback
+    if offers is None and not on_loopback:
         return _by_wire()
-    if own:
+    if on_loopback:
         return {}
     raise RunError(
         f"your {engine.title} offers no TLS, and nothing here says that a run reached it unencrypted; if that is right, write "
@@ -208,12 +208,12 @@ def drop(engine: OwnSchema, agent: Agent, connection: Connection, name: str) -> 
         time.sleep(1)
 
 
-def check(name: str, found: Mapping[str, Mark], command: str) -> None:
+def check(name: str, marks: Mapping[str, Mark], command: str) -> None:
     """Raise UsageError for a name that must not be dropped."""
-    if name not in found:
-        known = nearest(name, found) if found else f"no schema there begins with {PREFIX}"
+    if name not in marks:
+        known = nearest(name, marks) if marks else f"no schema there begins with {PREFIX}"
         raise UsageError(f"--schema {name}: no such schema on that server; {known}")
-    if found[name].fate in ("unmarked", "living"):
+    if marks[name].fate in ("unmarked", "living"):
         raise UsageError(
-            f"--schema {name}: {WHY[found[name].fate].format(name=name, mark=found[name], command=command)}"
+            f"--schema {name}: {WHY[marks[name].fate].format(name=name, mark=marks[name], command=command)}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 
@@ -17,7 +17,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.provision import columns
+from ciphercost.provision import columns, dump_loading
 from ciphercost.provision.dataset import arm_at
 from ciphercost.provision.prepared_cell import PreparedCell
 
@@ -37,24 +37,47 @@ def load(bench: PreparedCell) -> None:
         template.mkdir(parents=True, mode=0o700)
         run_ownership.hand_over(template)
         volume = Volume(template, (template,))
-        if isinstance(bench.mechanism, AtRest):
-            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
-            arm = arm_at(place)
-            bench.mechanism.write_cluster_files(bench.side(arm), template, bench.rest_of(arm))
-            if bench.mechanism.encrypts:
-                _first_start(bench, place, volume, bench.mechanism.encrypt)
-        else:
-            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.listening)
+        _make_cluster(bench, place, volume)
         if isinstance(bench.engine, Documents):
             documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
             bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)
-        _first_start(bench, place, volume, partial(_fill_arms, bench))
+        _first_start(bench, place, volume, partial(_fill_arms, bench, place))
+    dump_loading.check_equal(bench)
     bench.shared.templates[dataset.key] = bench.directory / "template"
 
 
-def _first_start(bench: PreparedCell, place: str, volume: Volume, do: Callable[[ArmAtRest], None]) -> None:
-    """Start a template's server, do one thing, stop it."""
-    server = bench.start(place, volume)
+def _make_cluster(bench: PreparedCell, place: str, volume: Volume) -> None:
+    """Make a template's cluster, with encryption switched on and the user's dump loaded, if there is one."""
+    template, mechanism = volume.path, bench.mechanism
+
+    def initialise() -> None:
+        if isinstance(mechanism, AtRest):
+            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
+            arm = arm_at(place)
+            mechanism.write_cluster_files(bench.side(arm), template, bench.rest_of(arm))
+        else:
+            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.listening)
+
+    def encrypt() -> None:
+        if isinstance(mechanism, AtRest) and mechanism.encrypts:
+            _first_start(bench, place, volume, mechanism.encrypt)
+
+    if dump := dump_loading.loading(bench, place, template):
+        dump.fill(initialise, encrypt, partial(_first_start, bench, place, volume))
+        return
+    initialise()
+    encrypt()
+
+
+def _first_start(
+    bench: PreparedCell,
+    place: str,
+    volume: Volume,
+    do: Callable[[ArmAtRest], None],
+    settings: Mapping[str, str] | None = None,
+) -> None:
+    """Start a template's server, do one thing, stop it. `settings`: for this once; its output is then kept by nobody."""
+    server = bench.start(place, volume, once=settings)
     try:
         _with_loader(bench, place, volume, server, do)
     finally:
@@ -63,7 +86,7 @@ def _first_start(bench: PreparedCell, place: str, volume: Volume, do: Callable[[
 
 def refill(bench: PreparedCell, place: str, volume: Volume, server: Server) -> None:
     """Load the data of a volatile engine into a session's server, which has just started. Raises RunError."""
-    _with_loader(bench, place, volume, server, partial(_fill_arms, bench))
+    _with_loader(bench, place, volume, server, partial(_fill_arms, bench, place))
 
 
 def _with_loader(
@@ -80,7 +103,7 @@ def _with_loader(
             bench.mechanism.settled(look)
 
 
-def _fill_arms(bench: PreparedCell, look: ArmAtRest) -> None:
+def _fill_arms(bench: PreparedCell, place: str, look: ArmAtRest) -> None:
     """Fill a template. For a column mechanism: create and fill a schema per arm; otherwise: the arm's tables."""
     agent, connection = look.agent, look.connect
     assert isinstance(agent, Agent)
@@ -90,6 +113,8 @@ def _fill_arms(bench: PreparedCell, look: ArmAtRest) -> None:
         fill(bench, agent, arm)
     if not bench.own_schemas:
         fill(bench, agent, look.arm)
+    if bench.cell.whole_dump:
+        dump_loading.count_rows(bench, place, look.query)
 
 
 def fill(bench: PreparedCell, agent: Agent, arm: Arm = "plain") -> None:
@@ -99,8 +124,10 @@ def fill(bench: PreparedCell, agent: Agent, arm: Arm = "plain") -> None:
         for statement in (*engine.make_canaries, engine.keep_canary(bench.shared.canary)):
             agent.query("loader", statement)
     if bench.sealings:
-        own = bench.sealings.values()
-        needed = [each.mechanism.prepare(bench.engine, each.factors, ours=not bench.cell.url) for each in own]
+        sealings = bench.sealings.values()
+        needed = [
+            sealing.mechanism.prepare(bench.engine, sealing.factors, ours=not bench.cell.url) for sealing in sealings
+        ]
         for statement in dict.fromkeys(chain.from_iterable(needed)):
             agent.query("loader", statement)
         columns.fill(agent, "loader", bench.sealings[arm], bench.shared.canary, arm, bench.side(arm))

@@ -23,6 +23,8 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import SYSTEM, ConnectionString
+from ciphercost.load.drivers import Driver
+from ciphercost.load.drivers._agent import LanguageAgent
 from ciphercost.load.jdbc import jdbc_agent
 from ciphercost.load.jdbc.options import DRIVERS_CHOICE
 from ciphercost.load.program import Program
@@ -42,25 +44,29 @@ from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 
 
-def users_tls(server: Server, own: OwnTls, directory: Path) -> Changes:
+def silent(_: str) -> None:
+    """Prints nothing."""
+
+
+def users_tls(server: Server, own_tls: OwnTls, directory: Path) -> Changes:
     """What an encrypted connection to your own server needs: what its connection string asks, its authorities, and the
-    client's own certificate. `own`: given beside the string; `directory`: for a file of authorities, if one must be made.
+    client's own certificate. `own_tls`: given beside the string; `directory`: for a file of authorities, if one must be made.
     """
     asked: ConnectionString | None = getattr(server, "asked", None)
     changes: Changes = asked.tls.copy() if asked else {}
-    ca = own.ca or (asked.ca if asked else "")
+    ca = own_tls.ca or (asked.ca if asked else "")
     if ca and ca != SYSTEM:
         changes["tls_ca"] = str(authorities.file_for(Path(ca), asked.crl if asked else (), directory))
-    if found := connection_strings.identity(own, asked):
-        changes["tls_identity"] = found.pem
-    if own.server_name:
-        changes["tls_server_name"] = own.server_name
+    if identity := connection_strings.identity(own_tls, asked):
+        changes["tls_identity"] = identity.pem
+    if own_tls.server_name:
+        changes["tls_server_name"] = own_tls.server_name
     return changes
 
 
 def renamed(authority: str, name: str) -> str:
     """`10.0.0.5:8443`, `[::1]` -> `name:8443`, `name`: a web site is asked for by the name that its certificate has. Pure."""
-    return name + (found[0] if (found := re.search(r":\d+$", authority)) else "")
+    return name + (match[0] if (match := re.search(r":\d+$", authority)) else "")
 
 
 class PreparedCell(msgspec.Struct):
@@ -81,6 +87,12 @@ class PreparedCell(msgspec.Struct):
     """
     left: Callable[[str], None] = scratch_schema.say_left
     """Called with a sentence when a scratch schema could not be dropped."""
+    say: Callable[[str], None] = silent
+    """Prints a line of progress that stays."""
+    show: Callable[[str], None] = silent
+    """Shows a line of progress that the next one replaces."""
+    tables: dict[str, dict[str, int]] = {}
+    """Rows of the tables that a dump has, by place."""
     servers: Servers = msgspec.field(default_factory=Servers)
     """The servers of the whole run."""
     entered: bool = False
@@ -131,8 +143,8 @@ class PreparedCell(msgspec.Struct):
 
     def secrets_of(self, arm: Arm) -> Path:
         """The directory of an arm's keys. Arms that both encrypt data have their own."""
-        own = self.planned.of(arm)
-        if own is self.planned or own.mechanism.layer == "transit":
+        planned = self.planned.of(arm)
+        if planned is self.planned or planned.mechanism.layer == "transit":
             return self.shared.secrets
         directory = self.shared.secrets / "reference"
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -167,7 +179,7 @@ class PreparedCell(msgspec.Struct):
         client, cpus, netns = self.planned.of(arm).client, pair.agent_cpus or None, pair.netns
         if client is None:
             return Agent(cpus=cpus, log=self.agent_log, env=self.mask, netns=netns)
-        return self._by_jdbc(client, pair.connect[arm], cpus, netns)
+        return self._by_driver(client, pair.connect[arm], cpus, netns)
 
     def helper(self, connection: Connection) -> Agent:
         """Start an agent that makes no load: it loads data or asks the server. `connection`: as it will connect.
@@ -176,14 +188,27 @@ class PreparedCell(msgspec.Struct):
         """
         if self.planned.client is None or not self.engine.by_jdbc:
             return Agent(log=self.agent_log, env=self.mask)
-        return self._by_jdbc(msgspec.structs.replace(self.planned.client, options={}), connection)
+        return self._by_driver(msgspec.structs.replace(self.planned.client, options={}), connection)
 
-    def _by_jdbc(
+    def _by_driver(
         self, client: Client, like: Connection, cpus: set[int] | None = None, netns: Path | None = None
     ) -> Agent:
+        engine = EncryptsConnections.of(self.engine)
+        if isinstance(client.driver, Driver):
+            return LanguageAgent(
+                client.driver,
+                engine,
+                client.options,
+                like,
+                mask=self.mask,
+                cpus=cpus,
+                log=self.agent_log,
+                netns=netns,
+                supervisor=self.supervisor,
+            )
         return jdbc_agent.JdbcAgent(
             client.driver,
-            EncryptsConnections.of(self.engine),
+            engine,
             client.options,
             like,
             aes=not self.mask,
@@ -213,8 +238,13 @@ class PreparedCell(msgspec.Struct):
         """Copy the loaded data onto the volume. Raises RunError."""
         copy(self.dataset.template(place), volume.path)
 
-    def start(self, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
-        """Start the server on a volume. Its `opening` is the time it took to answer, in seconds."""
+    def start(
+        self, place: str, volume: Volume, cpus: set[int] | None = None, once: Mapping[str, str] | None = None
+    ) -> Server:
+        """Start the server on a volume. Its `opening` is the time it took to answer, in seconds.
+
+        `once`: settings for loading the user's data, below the user's own; nobody keeps the output of such a server.
+        """
         began = time.monotonic()
         try:
             server = self.engine.start(
@@ -223,13 +253,13 @@ class PreparedCell(msgspec.Struct):
                     volume.path,
                     self.supervisor,
                     cpus=sorted(cpus) if cpus else None,
-                    settings=self.settings(place),
-                    logs=self.logs,
+                    settings={**(once or {}), **self.settings(place)},
+                    logs=self.logs if once is None else None,
                 )
             )
         except RunError as error:
-            own = self.planned.conditions.settings
-            if own and (words := blamed(own, str(error).splitlines()[1:])):
+            user_settings = self.planned.conditions.settings
+            if user_settings and (words := blamed(user_settings, str(error).splitlines()[1:])):
                 title = " ".join(filter(None, (self.engine.title, self.installation.version)))
                 raise RunError(f"{words} ({title} did not start with it)") from None
             if hint := self.mechanism.if_not_started(self.planned.of(arm_at(place)).factors):
@@ -243,8 +273,8 @@ class PreparedCell(msgspec.Struct):
         """Settings that the user and the mechanism require of a server that ciphercost starts."""
         arm = arm_at(place)
         if isinstance(self.mechanism, AtRest):
-            own = self.mechanism.settings(self.side(arm), self.rest_of(arm))
-            wanted = {**StoresData.of(self.engine).on_disk, **own}
+            rest_settings = self.mechanism.settings(self.side(arm), self.rest_of(arm))
+            wanted = {**StoresData.of(self.engine).on_disk, **rest_settings}
         else:
             wanted = self.server_settings(arm)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
@@ -256,8 +286,8 @@ class PreparedCell(msgspec.Struct):
 
     def server_settings(self, arm: Arm) -> dict[str, str]:
         """What the mechanism requires of the server of an arm, unless it encrypts at rest."""
-        own, address = self.planned.of(arm), self.planned.conditions.listen
-        return own.mechanism.server_settings(self.engine, own.factors, self.shared.secrets, address)
+        planned, address = self.planned.of(arm), self.planned.conditions.listen
+        return planned.mechanism.server_settings(self.engine, planned.factors, self.shared.secrets, address)
 
     @property
     def listening(self) -> dict[str, str]:
@@ -291,8 +321,8 @@ class PreparedCell(msgspec.Struct):
         """
         server = servers[self.dataset.place(arm)]
         factors, side = self.asked_for(arm), self.side(arm)
-        own = self.planned.of(arm).mechanism.connection(self.engine, side, factors, self.secrets_of(arm))
-        connection = cache.joined(server.connection(), own)
+        changes = self.planned.of(arm).mechanism.connection(self.engine, side, factors, self.secrets_of(arm))
+        connection = cache.joined(server.connection(), changes)
         if side == "encrypted":
             host, port, authority = connection.host, connection.port, connection.authority
             connection |= server.other_ports.get(self.mechanism.name, {})
@@ -328,9 +358,9 @@ class PreparedCell(msgspec.Struct):
 
     def promised(self, arm: Arm) -> dict[str, str]:
         """What was requested for an arm and must be negotiated, without what a JDBC driver decides itself."""
-        own = self.planned.of(arm)
-        chosen = DRIVERS_CHOICE.get(own.mechanism.name) if own.client else None
-        promised = own.mechanism.promises(self.asked_for(arm))
+        planned = self.planned.of(arm)
+        chosen = DRIVERS_CHOICE.get(planned.mechanism.name) if planned.client else None
+        promised = planned.mechanism.promises(self.asked_for(arm))
         return {name: value for name, value in promised.items() if name != chosen}
 
     @property
@@ -342,5 +372,5 @@ class PreparedCell(msgspec.Struct):
         """For a column mechanism: what this arm's connections need beside the server's own settings, also while loading."""
         if not self.sealings:
             return {}
-        own = self.planned.of(arm)
-        return own.mechanism.connection(self.engine, self.side(arm), own.factors, self.secrets_of(arm))
+        planned = self.planned.of(arm)
+        return planned.mechanism.connection(self.engine, self.side(arm), planned.factors, self.secrets_of(arm))

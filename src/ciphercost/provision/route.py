@@ -24,7 +24,7 @@ class Chain(msgspec.Struct):
 
     @property
     def pids(self) -> tuple[int, ...]:
-        return tuple(each.pid for each in self.processes)
+        return tuple(process.pid for process in self.processes)
 
 
 class Route(Protocol):

@@ -103,10 +103,10 @@ def note_of(engine: str, connection: Connection, name: str, run_id: str, own_tls
     named beside the URL, which `connection` may have in another form.
     """
     used = tuple(
-        (each, str(value)) for each in ENCRYPTION if (value := getattr(connection, each)) not in (None, "", "off")
+        (field, str(value)) for field in ENCRYPTION if (value := getattr(connection, field)) not in (None, "", "off")
     )
     level = dict(used).get("tls", "")
-    ca, cert, key = (str(Path(each).absolute()) if each else "" for each in (own_tls.ca, own_tls.cert, own_tls.key))
+    ca, cert, key = (str(Path(path).absolute()) if path else "" for path in (own_tls.ca, own_tls.cert, own_tls.key))
     query = QUERIES[level].get(engine, "") if level and not (level == "verify-full" and ca) else ""
     return journal.Note(
         name,
@@ -131,14 +131,14 @@ def way_in(engine: str, connection: Connection) -> journal.Note | None:
     """The newest note of a schema on this server that says how a run of this machine reached it."""
     with dead_runs.opened_base() as base:
         every = list(journal.notes(base)) if base is not None else []
-    here = [each for each in every if each.is_on(engine, *connection.address) and each.encryption is not None]
+    here = [note for note in every if note.is_on(engine, *connection.address) and note.encryption is not None]
     # The safest one: what a run encrypted is never reached unencrypted because another run did not.
-    return max(here, key=lambda each: (bool(each.encryption), each.run), default=None)
+    return max(here, key=lambda note: (bool(note.encryption), note.run), default=None)
 
 
 def noted(engine: str, connection: Connection) -> dict[str, journal.Note]:
     """Schemas that runs of this machine that are over were about to create on this server, and have not dropped."""
-    return {each.schema: each for each in dead_runs.dead_notes() if each.is_on(engine, *connection.address)}
+    return {note.schema: note for note in dead_runs.dead_notes() if note.is_on(engine, *connection.address)}
 
 
 def say_left(sentence: str) -> None:
@@ -146,7 +146,7 @@ def say_left(sentence: str) -> None:
 
 
 @contextmanager
-def own(
+def temporary(
     engine: OwnSchema,
     connection: Connection,
     name: str,
@@ -223,7 +223,7 @@ def ended_in_order() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
     for number in numbers:
         signal.signal(number, signal.default_int_handler)
     try:

@@ -125,7 +125,7 @@ class ServerPair(msgspec.Struct):
     @property
     def server(self) -> Server | None:
         """A server whose processes are visible. If one server serves both arms, it is that one."""
-        return next((each for each in self.servers if each.pid), None)
+        return next((server for server in self.servers if server.pid), None)
 
     def look(self, arm: Arm, agent: LoadClient, name: str, connect: Connection) -> ArmAtRest:
         """One arm at rest, for a witness. `name`: the agent's arm that is connected like `connect`."""

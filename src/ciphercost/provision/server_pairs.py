@@ -32,7 +32,7 @@ from ciphercost.provision import columns, hop_chain, loading, packet_link, scrat
 from ciphercost.provision.dataset import arm_at
 from ciphercost.provision.delay import delayed
 from ciphercost.provision.experiment_resources import ExperimentResources
-from ciphercost.provision.prepared_cell import PreparedCell
+from ciphercost.provision.prepared_cell import PreparedCell, silent
 from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.watch import Watch
@@ -51,12 +51,14 @@ def bench(
     left: Callable[[str], None] = scratch_schema.say_left,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
     servers: Servers | None = None,
+    say: Callable[[str], None] = silent,
+    show: Callable[[str], None] = silent,
 ) -> Iterator[PreparedCell]:
     """Find the server, then make and load the data of one cell. Everything is removed at the end.
 
     `shared`: what all cells of the experiment share; it lives until the end of the experiment. `data` false: don't load
     the workload's tables. `paused`: within it, the terminal is free for a question. `servers`: those that the run has
-    already found. On your own server, nothing is made before `users_server.ready`. Raises RunError, MissingServer.
+    already found. `say`, `show`: as in `PreparedCell`. On your own server, nothing is made before `users_server.ready`. Raises RunError, MissingServer.
     """
     cell, engine, mechanism, factors = planned.spec, planned.engine, planned.mechanism, planned.factors
     if planned.linked:
@@ -70,10 +72,14 @@ def bench(
     directory.mkdir(mode=0o711)
     shared.clients = max(shared.clients, planned.clients)
     servers = servers or Servers()
-    installation = servers.find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
-    engine.check_factors(mechanism.name, factors, installation.version)
-    mechanism.check_version(engine, installation.version)
-    made = PreparedCell(
+
+    def fits(version: str) -> None:
+        engine.check_factors(mechanism.name, factors, version)
+        mechanism.check_version(engine, version)
+
+    bindir = cell.bindir or mechanism.bindir()
+    installation = servers.find(engine, cell.version, cell.url, bindir, fits, say)
+    prepared = PreparedCell(
         planned=planned,
         program=program,
         installation=installation,
@@ -83,47 +89,53 @@ def bench(
         logs=logs,
         left=left,
         servers=servers,
+        say=say,
+        show=show,
     )
     if isinstance(mechanism, Columns):
-        made.sealings = {arm: _sealing(made, arm) for arm in ARMS}
-        program = _sealed(made)
+        prepared.sealings = {arm: _sealing(prepared, arm) for arm in ARMS}
+        program = _sealed(prepared)
     if not engine.loads or not data:
         program = msgspec.structs.replace(program, load=(), check="", sealed=None, creates=False)
-    made.program = program
+    prepared.program = program
     if isinstance(mechanism, AtRest):
         if planned.reference:  # its keys; the compared arm's programs serve both
-            mechanism.prepare(made.rest_of("plain"))
-        made.installation = mechanism.prepare(made.rest)
+            mechanism.prepare(prepared.rest_of("plain"))
+        prepared.installation = mechanism.prepare(prepared.rest)
     elif planned.reference and not cell.url and not engine.embedded:
-        made.apart = made.server_settings("plain") != made.server_settings("encrypted")
-    if made.sealings and not engine.embedded:
-        made.own_schemas = {
-            arm: shared.schema_for(f"{made.dataset.key} {arm}", run_supervisor.run_id)
+        prepared.apart = prepared.server_settings("plain") != prepared.server_settings("encrypted")
+    if prepared.sealings and not engine.embedded:
+        prepared.own_schemas = {
+            arm: shared.schema_for(f"{prepared.dataset.key} {prepared.dataset.writer} {arm}", run_supervisor.run_id)
             if cell.url
             else columns.schema_name(arm)
             for arm in ARMS
         }
     elif cell.url and program.creates:
-        made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.dataset.key, run_supervisor.run_id))
-    with made.at_end:
-        made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
-        if cell.url:
-            users_server.make_contact(made, paused)
+        prepared.own_schemas = dict.fromkeys(
+            ARMS, shared.schema_for(f"{prepared.dataset.key} {prepared.dataset.writer}", run_supervisor.run_id)
+        )
+    with prepared.at_end:
+        prepared.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
+        if engine.by_command:
+            pass  # its commands find the server themselves
+        elif cell.url:
+            users_server.make_contact(prepared, paused)
         else:
             try:
-                loading.load(made)
+                loading.load(prepared)
             except RunError as error:  # check now: at the end everything that fills the disk is gone
                 if not (full := run_ownership.disk_full()):
                     raise
                 raise RunError(f"{error}; {full}") from None
-        yield made
+        yield prepared
 
 
 def _sealing(bench: PreparedCell, arm: Arm) -> columns.Secrets:
     """How an arm's values are encrypted, in a plain arm how they would be."""
-    own = bench.planned.of(arm)
-    assert isinstance(own.mechanism, Columns)
-    return columns.secrets_of(own.mechanism, bench.engine, own.factors, bench.secrets_of(arm))
+    planned = bench.planned.of(arm)
+    assert isinstance(planned.mechanism, Columns)
+    return columns.secrets_of(planned.mechanism, bench.engine, planned.factors, bench.secrets_of(arm))
 
 
 def _sealed(bench: PreparedCell) -> Program:
@@ -132,7 +144,8 @@ def _sealed(bench: PreparedCell) -> Program:
     program = planned.encrypted_program(sealings["encrypted"].codec)
     if planned.reference is None:
         return program
-    return program.beside(planned.reference.encrypted_program(sealings["plain"].codec))
+    by_client = sealings["encrypted"].codec.client_side
+    return program.beside(planned.reference.encrypted_program(sealings["plain"].codec, beside_client=by_client))
 
 
 def start(
@@ -148,7 +161,7 @@ def start(
         place: bench.shared.server(_like(bench, place), _server(bench, place, work / place, server_cpus))
         for place in (arms if dataset.separate else dataset.places)
     }
-    if bench.cell.url:
+    if bench.cell.url and not bench.engine.by_command:
         users_server.log_in(bench, servers, arms)
     threads = cpu_quota.threads(len(agent_cpus), cpu_quota.tightest(os.getpid()))  # the agent is in the same group
     straight = {arm: bench.connection(arm, servers, threads) for arm in arms}
@@ -164,15 +177,15 @@ def start(
     by_arm: dict[Arm, Server] = {arm: servers[dataset.place(arm)] for arm in ARMS}
     helpers = [
         *(
-            Standing(f"the hop ({each.title})", of.pid, status=of.poll)
-            for each in chains.values()
-            for of in each.processes
+            Standing(f"the hop ({chain.title})", of.pid, status=of.poll)
+            for chain in chains.values()
+            for of in chain.processes
         ),
         *(
             Standing("the encrypting file system's daemon", pid)
-            for each in servers.values()
-            if each.volume
-            for pid in each.volume.pids
+            for server in servers.values()
+            if server.volume
+            for pid in server.volume.pids
         ),
         *([Standing("the relay for --delay", relay)] if relay else []),
         *([Standing("the link's process", way.carrier)] if way and way.carrier else []),
@@ -185,7 +198,7 @@ def start(
         rests={arm: bench.rest_of(arm) for arm in ARMS} if isinstance(bench.mechanism, AtRest) else {},
         sealings=bench.sealings,
         promised={arm: bench.promised(arm) for arm in ARMS},
-        openings={arm: each.opening for arm, each in by_arm.items()} if dataset.separate else {},
+        openings={arm: server.opening for arm, server in by_arm.items()} if dataset.separate else {},
         relay=way.carrier if way and way.carrier else relay,
         link=way,
         direct=direct,
@@ -220,8 +233,8 @@ def _like(bench: PreparedCell, place: str) -> str:
     settings = "" if bench.cell.url else sorted(bench.settings(place).items())
     data = bench.directory if bench.cell.url else bench.dataset.template(place)
     factors = bench.planned.of(arm_at(place)).factors
-    own = (place, bench.mechanism.name, sorted(factors.items())) if isinstance(bench.mechanism, AtRest) else ()
-    return repr((bench.installation, bench.cell.url, str(data), settings, own))
+    at_rest = (place, bench.mechanism.name, sorted(factors.items())) if isinstance(bench.mechanism, AtRest) else ()
+    return repr((bench.installation, bench.cell.url, str(data), bench.dataset.writer, settings, at_rest))
 
 
 @contextmanager

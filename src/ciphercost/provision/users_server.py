@@ -63,7 +63,7 @@ def log_in(bench: PreparedCell, servers: Mapping[str, Server], sought: Collectio
             refusals.append(error)
             if error.code == deadlines.TIMEOUT:
                 break  # another attempt would wait just as long
-        if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
+        if len({failure.code for failure in refusals}) == 1 and refusals[-1].code != "tls":
             what = advice(bench, agent, arms[len(refusals) - 1], servers, refusals[-1])
             raise _login_error(bench, refusals[-1], what, encrypted=bench.encrypts_way)
 
@@ -106,8 +106,8 @@ def _login_error(bench: PreparedCell, error: AgentError, advice: str, *, encrypt
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else advice
     trying = "get the page from" if bench.engine.language == "http" else "log in to"
-    said = f"can't {trying} your {bench.engine.title}{arm}: {error.words.rstrip('.')}. {what}".rstrip(". ")
-    return RunError(said if said.endswith("?") else f"{said}.")
+    sentence = f"can't {trying} your {bench.engine.title}{arm}: {error.words.rstrip('.')}. {what}".rstrip(". ")
+    return RunError(sentence if sentence.endswith("?") else f"{sentence}.")
 
 
 def ready(bench: PreparedCell, pair: ServerPair) -> None:
@@ -173,8 +173,8 @@ def _running_schema(bench: PreparedCell, arm: Arm) -> Iterator[None]:
     """A scratch schema on your server, made for the run and dropped after it. Nothing else is touched."""
     server = bench.engine.start(StartRequest(bench.installation, bench.directory, bench.supervisor))
     # The first connection is made like your own, because the schema doesn't exist yet. In transit it is encrypted.
-    own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
-    connection = bench.connection(own, {"both": server}).single
+    first_arm: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
+    connection = bench.connection(first_arm, {"both": server}).single
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
     ca = bench.cell.ca or getattr(server, "ca", "")
@@ -183,7 +183,7 @@ def _running_schema(bench: PreparedCell, arm: Arm) -> Iterator[None]:
     if asked and asked.identity and not own_tls.cert:
         own_tls = msgspec.structs.replace(own_tls, cert=asked.identity.cert, key=asked.identity.key)
     owner = OwnSchema.of(bench.engine)
-    with scratch_schema.own(owner, connection, name, bench.supervisor.run_id, log, bench.left, own_tls=own_tls):
+    with scratch_schema.temporary(owner, connection, name, bench.supervisor.run_id, log, bench.left, own_tls=own_tls):
         with Agent(log=log) as agent:
             answer = agent.connect("loader", connection | bench.of_arm(arm) | owner.in_schema(name))
             bench.mechanism.check_version(bench.engine, answer.server_version)

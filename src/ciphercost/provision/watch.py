@@ -38,9 +38,9 @@ class Watch:
         """Raise RunError, which names what died, if something did. Takes microseconds."""
         if self._supervisor is not None:
             self._supervisor.check()
-        died = [each.died() for each in dict.fromkeys(self._servers.values())]
-        if said := next(filter(None, (*died, *(each.died() for each in self._helpers))), ""):
-            raise RunError(said)
+        died = [server.died() for server in dict.fromkeys(self._servers.values())]
+        if problem := next(filter(None, (*died, *(helper.died() for helper in self._helpers))), ""):
+            raise RunError(problem)
         if self._link is not None and not (DEVICES / self._link.device).exists():
             raise RunError(
                 f"the link for --bandwidth, --mtu or --loss is gone: somebody removed its interface {self._link.device} during the measurement"
@@ -53,8 +53,8 @@ class Watch:
         self.check()
         if self._supervisor is not None:
             self._supervisor.check_answers()
-        for each in self._standing():
-            each.check_answers()
+        for standing in self._standing():
+            standing.check_answers()
 
     def explained(self, steps: Iterator[None]) -> Iterator[None]:
         """A phase of a session: check after each of its steps, and say what died or is stopped instead of what came of it."""
@@ -69,14 +69,14 @@ class Watch:
             for _ in range(LOOKS):
                 self.check()
                 time.sleep(SOON_SECONDS)
-            if (said := self.stopped()) and said not in str(error):
-                raise RunError(f"{error}; {said}") from error
+            if (stopped := self.stopped()) and stopped not in str(error):
+                raise RunError(f"{error}; {stopped}") from error
             raise
 
     def stopped(self) -> str:
         """What is stopped (SIGSTOP) of all that the load needs, and what to do; empty: nothing is."""
-        return next(filter(None, (each.stopped() for each in self._standing())), "")
+        return next(filter(None, (standing.stopped() for standing in self._standing())), "")
 
     def _standing(self) -> list[Standing]:
-        servers = [each for arm, each in self._servers.items() if self.arm in (None, arm)]
-        return [*(each.standing for each in dict.fromkeys(servers) if each.standing), *self._helpers]
+        servers = [server for arm, server in self._servers.items() if self.arm in (None, arm)]
+        return [*(server.standing for server in dict.fromkeys(servers) if server.standing), *self._helpers]

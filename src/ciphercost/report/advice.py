@@ -25,7 +25,7 @@ AUTHENTICATES = re.compile("GCM|SIV|CCM|POLY1305|HMAC", re.IGNORECASE)
 
 
 def _layer(name: str) -> Callable[[Cell], str]:
-    said = {
+    reasons = {
         "transit": "it doesn't encrypt connections",
         "rest": "it doesn't encrypt files",
         "column": "it doesn't encrypt columns",
@@ -33,7 +33,7 @@ def _layer(name: str) -> Callable[[Cell], str]:
 
     def check(cell: Cell) -> str:
         if cell.layer != name:
-            return said[name]
+            return reasons[name]
         if cell.factors.get("share", "all") != "all":
             return f"it encrypts only some requests (share={cell.factors['share']})"
         return ""
@@ -70,10 +70,10 @@ def _authenticated(cell: Cell) -> str:
             "" if spoken.startswith("TLS") else f"changes to data in transit go undetected ({spoken or cell.mechanism})"
         )
     if cell.layer == "column":
-        open_ = any(each.code == "unauthenticated" for each in cell.findings)
+        open_ = any(finding.code == "unauthenticated" for finding in cell.findings)
         return "a changed stored value decrypts without an error" if open_ else ""
-    ciphers = [each for each in re.split(r", (?![^(]*\))", cell.encryption.get("cipher", "")) if each]
-    bare = [each for each in ciphers if not AUTHENTICATES.search(each)]
+    ciphers = [cipher for cipher in re.split(r", (?![^(]*\))", cell.encryption.get("cipher", "")) if cipher]
+    bare = [cipher for cipher in ciphers if not AUTHENTICATES.search(cipher)]
     if not ciphers or bare:
         return f"changes to stored data go undetected ({', '.join(bare) or 'unknown cipher'})"
     return ""
@@ -84,8 +84,8 @@ def _forward(cell: Cell) -> str:
 
     Not every client reports its group.
     """
-    said = cell.encryption
-    if said.get("group") or said.get("protocol") == "TLSv1.3" or "DHE" in said.get("cipher", ""):
+    encryption = cell.encryption
+    if encryption.get("group") or encryption.get("protocol") == "TLSv1.3" or "DHE" in encryption.get("cipher", ""):
         return ""
     return "no ephemeral key exchange was seen: anyone who gets the key later can read everything"
 
@@ -96,10 +96,10 @@ def _post_quantum(cell: Cell) -> str:
 
 
 def _nothing_in_clear(cell: Cell) -> str:
-    found = sorted(
+    codes = sorted(
         {f.code for f in cell.findings if f.code.endswith("-in-clear") or f.code == "engine-never-encrypted"}
     )
-    return f"found unencrypted: {', '.join(found)}" if found else ""
+    return f"found unencrypted: {', '.join(codes)}" if codes else ""
 
 
 def _key_off_server(cell: Cell) -> str:
@@ -160,22 +160,22 @@ class Report(msgspec.Struct, frozen=True):
 
 def needs(text: str) -> list[str]:
     """The words of `tls1.3,verified`. Raises UsageError naming the words that there are, and where two layers are asked of one mechanism."""
-    found = [each.strip().lower() for each in text.split(",") if each.strip()]
-    if not found:
+    requirements = [word.strip().lower() for word in text.split(",") if word.strip()]
+    if not requirements:
         raise UsageError(f"--need is empty: {nearest('', NEEDS)}")
-    for each in found:
-        if each not in NEEDS:
-            raise UsageError(f"--need: unknown requirement '{each}': {nearest(each, NEEDS)}")
-    layers = list(dict.fromkeys(NEEDS[each][0] for each in found if NEEDS[each][0]))
+    for requirement in requirements:
+        if requirement not in NEEDS:
+            raise UsageError(f"--need: unknown requirement '{requirement}': {nearest(requirement, NEEDS)}")
+    layers = list(dict.fromkeys(NEEDS[requirement][0] for requirement in requirements if NEEDS[requirement][0]))
     if len(layers) > 1:
-        said = " and ".join(LAYERS[each] for each in layers)
-        raise UsageError(f"--need {text}: no mechanism provides both {said}; ask for each separately")
-    return found
+        layer_names = " and ".join(LAYERS[layer] for layer in layers)
+        raise UsageError(f"--need {text}: no mechanism provides both {layer_names}; ask for each separately")
+    return requirements
 
 
 def advise(result: Result, need: Sequence[str] = (), limit: float | None = None) -> Report:
     """The advice for each set of alternatives. `limit`: the highest acceptable cost, as a share (0.05: 5 %)."""
-    layer = next((NEEDS[each][0] for each in need if NEEDS[each][0]), "")
+    layer = next((NEEDS[requirement][0] for requirement in need if NEEDS[requirement][0]), "")
     # A requirement on one layer implies that layer: `verified` requires an encrypted connection.
     wanted = list(dict.fromkeys([*([LAYERS[layer]] if layer else []), *need]))
     sets: dict[str, list[int]] = {}
@@ -183,23 +183,29 @@ def advise(result: Result, need: Sequence[str] = (), limit: float | None = None)
         if not cell_text.is_control(cell) and cell.pair is None:
             sets.setdefault(_alike(cell), []).append(number)
     if layer:  # A set without a cell of that layer has no answer.
-        sets = {like: those for like, those in sets.items() if any(result.cells[each].layer == layer for each in those)}
+        sets = {
+            like: those for like, those in sets.items() if any(result.cells[number].layer == layer for number in those)
+        }
     answers = [_advice(result, numbers, wanted, limit) for numbers in sets.values()]
     return Report(list(need), limit, answers, _status(answers))
 
 
 def _status(answers: Sequence[Advice]) -> int:
-    if answers and all(each.chosen is not None for each in answers):
+    if answers and all(answer.chosen is not None for answer in answers):
         return DONE
-    open_ = [each for each in answers if each.chosen is None]
-    may = [any(one.outcome == "unresolved" for one in each.candidates) for each in open_]
+    open_ = [answer for answer in answers if answer.chosen is None]
+    may = [any(one.outcome == "unresolved" for one in answer.candidates) for answer in open_]
     return UNRESOLVED if may and all(may) else NONE
 
 
 def _alike(cell: Cell) -> str:
     """What alternatives have in common: everything but the mechanism and its own settings."""
-    own = cell.mechanism_factors
-    load = {name: value for name, value in cell.factors.items() if name not in own and name not in match_cells.SEEDED}
+    mechanism_factors = cell.mechanism_factors
+    load = {
+        name: value
+        for name, value in cell.factors.items()
+        if name not in mechanism_factors and name not in match_cells.SEEDED
+    }
     # A cell that failed early may have no factors; it belongs to the set of its workload.
     return repr(
         (cell.engine, cell.workload, cell.regime, cell.client, cell.conditions, sorted(load.items()), cell.clients)
@@ -213,33 +219,37 @@ def _advice(result: Result, numbers: Sequence[int], need: Sequence[str], limit: 
         for number, name, cell in zip(numbers, _names(cells), cells, strict=True)
     ]
     ranks: tuple[Outcome, ...] = ("meets", "unresolved", "over", "fails")
-    candidates.sort(key=lambda each: (ranks.index(each.outcome), _dear(each)))
-    meets = [each for each in candidates if each.outcome == "meets"]
+    candidates.sort(key=lambda candidate: (ranks.index(candidate.outcome), _dear(candidate)))
+    meets = [candidate for candidate in candidates if candidate.outcome == "meets"]
     chosen = meets[0] if meets else None
     return Advice(
         title=" · ".join(word for word in _title(cells) if word),
         chosen=chosen.cell if chosen else None,
-        as_cheap=[each.cell for each in meets[1:] if chosen and _overlap(chosen, each)],
+        as_cheap=[candidate.cell for candidate in meets[1:] if chosen and _overlap(chosen, candidate)],
         candidates=candidates,
     )
 
 
 def _title(cells: Sequence[Cell]) -> list[str]:
-    said = [cell_text.heading_words(cell) for cell in cells]
-    return [said[0][name] for name in said[0] if name != "mechanism" and len({each[name] for each in said}) == 1]
+    headings = [cell_text.heading_words(cell) for cell in cells]
+    return [
+        headings[0][name]
+        for name in headings[0]
+        if name != "mechanism" and len({heading[name] for heading in headings}) == 1
+    ]
 
 
 def _names(cells: Sequence[Cell]) -> list[str]:
     """Each cell's mechanism, and its factors that differ among the alternatives."""
     names = []
     for cell in cells:
-        alike = [each for each in cells if each.mechanism == cell.mechanism]
+        alike = [alternative for alternative in cells if alternative.mechanism == cell.mechanism]
         factors = [
             f"{name}={value}"
             for name, value in cell.factors.items()
-            if value and len({each.factors.get(name) for each in alike}) > 1
+            if value and len({alternative.factors.get(name) for alternative in alike}) > 1
         ]
-        version = [cell.version] if len({each.version for each in cells}) > 1 else []
+        version = [cell.version] if len({alternative.version for alternative in cells}) > 1 else []
         names.append(" ".join([cell.mechanism, *factors, *version]))
     return names
 
@@ -248,41 +258,41 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     metric = figure_text.main_metric(cell)
     estimate = cell.overhead.get(metric)
 
-    def said(outcome: Outcome, reasons: list[str]) -> Candidate:
+    def judged_as(outcome: Outcome, reasons: list[str]) -> Candidate:
         return Candidate(number, name, outcome, metric, estimate, reasons, cell.protects)
 
     if cell.status != "ok" or estimate is None:
-        return said("fails", [f"{cell.status}: {cell.reason}" if cell.reason else cell.status])
-    reasons = [reason for each in need if (reason := NEEDS[each][2](cell))]
-    reasons += [f"finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
+        return judged_as("fails", [f"{cell.status}: {cell.reason}" if cell.reason else cell.status])
+    reasons = [reason for requirement in need if (reason := NEEDS[requirement][2](cell))]
+    reasons += [f"finding of high severity: {finding.text}" for finding in cell.findings if finding.severity == "high"]
     if reasons:
-        return said("fails", list(dict.fromkeys(reasons)))
+        return judged_as("fails", list(dict.fromkeys(reasons)))
     if plausible.is_no_cost(cell):
-        return said("unresolved", [verdict_text.doubt(cell)])
+        return judged_as("unresolved", [verdict_text.doubt(cell)])
     if disturbance.state(cell) == "uneven" and limit is not None:
-        return said("unresolved", [cost_gate.UNEVEN.format(disturbance.counted(cell.disturbance))])
+        return judged_as("unresolved", [cost_gate.UNEVEN.format(disturbance.counted(cell.disturbance))])
     if failures.differ(cell.failures) and limit is None:
-        return said("unresolved", [verdict_text.failing(cell)])
+        return judged_as("unresolved", [verdict_text.failing(cell)])
     if limit is None:
-        return said("meets", [])
+        return judged_as("meets", [])
     passed = cost_gate.passed(metric, estimate, limit)
     judged = cost_gate.with_failures(metric, cell, limit)
     if judged != passed:
-        return said("over" if judged == "fail" else "unresolved", [verdict_text.failing(cell)])
+        return judged_as("over" if judged == "fail" else "unresolved", [verdict_text.failing(cell)])
     if passed == "pass":
-        return said("meets", [])
+        return judged_as("meets", [])
     budget = f"{limit * 100:.10g} %"
     if passed != cost_gate.robustly(metric, estimate, limit) or cost_gate.differ(cell):
-        return said("over" if passed == "fail" else "unresolved", [cost_gate.hidden(metric, estimate)])
+        return judged_as("over" if passed == "fail" else "unresolved", [cost_gate.hidden(metric, estimate)])
     if passed == "fail":
-        return said("over", [f"its whole interval is above {budget}"])
-    return said("unresolved", [f"its interval includes {budget}"])
+        return judged_as("over", [f"its whole interval is above {budget}"])
+    return judged_as("unresolved", [f"its interval includes {budget}"])
 
 
-def _dear(each: Candidate) -> float:
-    if each.estimate is None:
+def _dear(candidate: Candidate) -> float:
+    if candidate.estimate is None:
         return 0.0
-    return -each.estimate.ratio if each.metric == "throughput" else each.estimate.ratio
+    return -candidate.estimate.ratio if candidate.metric == "throughput" else candidate.estimate.ratio
 
 
 def _overlap(one: Candidate, other: Candidate) -> bool:
@@ -296,50 +306,54 @@ def _overlap(one: Candidate, other: Candidate) -> bool:
 def lines(report: Report, result: Result) -> list[str]:
     """The advice as unwrapped lines of text. An indented line belongs to the line above it."""
     asked = [*report.need, *([f"at most {report.limit * 100:.10g} %"] if report.limit is not None else [])]
-    said = [f"required: {', '.join(asked)}"]
-    for each in report.answers:
-        said += ["", each.title, *(f"  {line}" for line in _lines(each, result))]
+    text_lines = [f"required: {', '.join(asked)}"]
+    for answer in report.answers:
+        text_lines += ["", answer.title, *(f"  {line}" for line in _lines(answer, result))]
     if not report.answers:
-        said.append("this run has no cell of that layer" if report.need else "this run has no cell with encryption")
-    return said
+        text_lines.append(
+            "this run has no cell of that layer" if report.need else "this run has no cell with encryption"
+        )
+    return text_lines
 
 
 def _lines(advice: Advice, result: Result) -> list[str]:
-    by_number = {each.cell: each for each in advice.candidates}
-    said = []
+    by_number = {candidate.cell: candidate for candidate in advice.candidates}
+    text_lines = []
     if advice.chosen is not None:
         best = by_number[advice.chosen]
-        said.append(f"{best.name}: {_cost(best)}")
-        said.append(f"  {cell_text.proof_line(result.cells[best.cell])}")
+        text_lines.append(f"{best.name}: {_cost(best)}")
+        text_lines.append(f"  {cell_text.proof_line(result.cells[best.cell])}")
         if best.protects:
-            said.append(
+            text_lines.append(
                 f"  protects {best.protects}" if best.protects.startswith("against") else f"  protects: {best.protects}"
             )
         if advice.as_cheap:
             names = ", ".join(f"{by_number[number].name} ({_cost(by_number[number])})" for number in advice.as_cheap)
-            said.append(f"  no difference in cost resolved from: {names}")
-    elif any(each.outcome == "unresolved" for each in advice.candidates):
-        said.append("no mechanism is certain to meet the requirements; a longer --time may resolve those that may")
+            text_lines.append(f"  no difference in cost resolved from: {names}")
+    elif any(candidate.outcome == "unresolved" for candidate in advice.candidates):
+        text_lines.append(
+            "no mechanism is certain to meet the requirements; a longer --time may resolve those that may"
+        )
     else:
-        said.append("no measured mechanism meets the requirements")
-    for each in advice.candidates:
-        if each.cell == advice.chosen or each.cell in advice.as_cheap:
+        text_lines.append("no measured mechanism meets the requirements")
+    for candidate in advice.candidates:
+        if candidate.cell == advice.chosen or candidate.cell in advice.as_cheap:
             continue
-        cost = f"{_cost(each)}; " if each.estimate else ""
+        cost = f"{_cost(candidate)}; " if candidate.estimate else ""
         head = {
             "meets": "costs more",
             "unresolved": "may meet the requirements",
             "over": "over budget",
             "fails": "does not meet the requirements",
-        }[each.outcome]
-        said.append(f"{head}: {each.name}: {cost}{'; '.join(each.reasons)}".removesuffix("; "))
-    return said
+        }[candidate.outcome]
+        text_lines.append(f"{head}: {candidate.name}: {cost}{'; '.join(candidate.reasons)}".removesuffix("; "))
+    return text_lines
 
 
-def _cost(each: Candidate) -> str:
-    assert each.estimate is not None
+def _cost(candidate: Candidate) -> str:
+    assert candidate.estimate is not None
     changed = notation.of_what(
-        figure_text.cost(each.metric, each.estimate),
-        figure_text.SHORT.get(each.metric, figure_text.LABELS[each.metric]),
+        figure_text.cost(candidate.metric, candidate.estimate),
+        figure_text.SHORT.get(candidate.metric, figure_text.LABELS[candidate.metric]),
     )
-    return f"{changed} ({figure_text.bounds(each.metric, each.estimate)})"
+    return f"{changed} ({figure_text.bounds(candidate.metric, candidate.estimate)})"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Topic = Literal[
     "no ratio", "opening", "prediction", "control", "reference", "capacity", "money", "limit", "objective", "verdict",
-    "proof", "agents", "hop", "link", "log", "statements", "rotation", "client",
+    "proof", "agents", "hop", "link", "log", "retries", "statements", "rotation", "client",
 ]  # fmt: skip
 """What a note on a cell is about."""
 TopicOfRuns = Literal["added", "change", "cause", "differs", "left out", "between", "covers", "verdict"]
@@ -68,7 +68,7 @@ class Curve(NamedTuple):
 class Findings(NamedTuple):
     """What the mechanism leaves unprotected, the worst first."""
 
-    found: list[Finding]
+    findings: list[Finding]
 
 
 class Warnings(NamedTuple):
@@ -178,14 +178,14 @@ class Document(NamedTuple):
 
 def only(kind: type[B], blocks: Sequence[Block]) -> list[B]:
     """The blocks of one kind."""
-    return [each for each in blocks if isinstance(each, kind)]
+    return [block for block in blocks if isinstance(block, kind)]
 
 
 def notes(blocks: Sequence[Block], *topics: Topic) -> list[Note]:
     """The notes on these topics, in the order of the document."""
-    return [each for each in only(Note, blocks) if each.topic in topics]
+    return [note for note in only(Note, blocks) if note.topic in topics]
 
 
 def text_on(blocks: Sequence[Block], topic: Topic) -> str:
     """The text of the only note on this topic; empty if there is none."""
-    return "".join(each.text for each in notes(blocks, topic))
+    return "".join(note.text for note in notes(blocks, topic))

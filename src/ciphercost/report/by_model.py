@@ -34,9 +34,9 @@ class Group(msgspec.Struct, frozen=True):
 def models(name: str, of: Concluded) -> list[OfModel]:
     """The CPU models of a run over machines, the most machines first. `name`: what reports call the run."""
     machines: dict[str, list[str]] = {}
-    for each in of.run.machines:
-        if each.cpu:
-            machines.setdefault(each.cpu, []).append(each.name)
+    for machine in of.run.machines:
+        if machine.cpu:
+            machines.setdefault(machine.cpu, []).append(machine.name)
     ordered = sorted(machines.items(), key=lambda model: (-len(model[1]), model[0]))
     return [_model(name, of, number, cpu, names) for number, (cpu, names) in enumerate(ordered)]
 
@@ -45,35 +45,37 @@ def _model(name: str, of: Concluded, number: int, cpu: str, machines: Sequence[s
     cells: list[Cell] = []
     intervals: list[Mapping[str, Interval]] = []
     for place, (shown, values) in enumerate(zip(of.cells, of.values, strict=True)):
-        own = [each for each in values if each.cpu == cpu]
-        cell, found = _cell(shown, own, of)
-        cell = machines_added.shown(cell, machines_added.over(of.on_machines[place], own) if own else None)
+        measured = [on_machine for on_machine in values if on_machine.cpu == cpu]
+        cell, log_ratios = _cell(shown, measured, of)
+        cell = machines_added.shown(cell, machines_added.over(of.on_machines[place], measured) if measured else None)
         cells.append(cell)
-        intervals.append(found)
+        intervals.append(log_ratios)
     count = f"{len(machines)} machine{'s' * (len(machines) != 1)}"
-    made = of.result(cells)
-    facts = _common([of.facts[each] for each in machines if each in of.facts])
-    result = msgspec.structs.replace(made, id=f"{made.id}:{number + 1}", machine=facts | {"cpu": cpu})
+    base = of.result(cells)
+    facts = _common([of.facts[machine] for machine in machines if machine in of.facts])
+    result = msgspec.structs.replace(base, id=f"{base.id}:{number + 1}", machine=facts | {"cpu": cpu})
     return OfModel(cpu, Run(f"{name}, {count}", result, intervals))
 
 
-def _cell(shown: Cell, own: Sequence[OnMachine], of: Concluded) -> tuple[Cell, Mapping[str, Interval]]:
+def _cell(shown: Cell, measured: Sequence[OnMachine], of: Concluded) -> tuple[Cell, Mapping[str, Interval]]:
     """The cell over the machines of one model, and its log ratios."""
-    if not own:
+    if not measured:
         return msgspec.structs.replace(
             shown, status="failed", reason="no machine of this model has a number", overhead={}
         ), {}
     mode = of.run.spec.mode
-    names = [name for name in own[0].overhead if all(name in each.intervals for each in own)]
-    keys = [key for key in own[0].intervals if all(key in each.intervals for each in own)]
-    overhead = {name: estimates.estimate(name, own, mode) for name in names}
-    return msgspec.structs.replace(shown, overhead=overhead), {key: estimates.interval(key, own) for key in keys}
+    names = [name for name in measured[0].overhead if all(name in on_machine.intervals for on_machine in measured)]
+    keys = [key for key in measured[0].intervals if all(key in on_machine.intervals for on_machine in measured)]
+    overhead = {name: estimates.estimate(name, measured, mode) for name in names}
+    return msgspec.structs.replace(shown, overhead=overhead), {key: estimates.interval(key, measured) for key in keys}
 
 
 def _common(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What all machines of a model have in common."""
     first = facts[0] if facts else {}
-    return {name: value for name, value in first.items() if all(each.get(name) == value for each in facts)}
+    return {
+        name: value for name, value in first.items() if all(machine_facts.get(name) == value for machine_facts in facts)
+    }
 
 
 def of_run(run: Run) -> OfModel:
@@ -91,13 +93,13 @@ def grouped(runs: Sequence[Sequence[OfModel]], *, one: bool) -> list[tuple[str, 
             raise UsageError(
                 "all machines of this run have one CPU model; compare it with another run, or with --fail-over, e.g. --fail-over 10%"
             )
-        return [("each CPU model against the first", [each.run._replace(name=each.cpu) for each in runs[0]])]
-    found: dict[str, list[Run]] = {}
+        return [("each CPU model against the first", [model.run._replace(name=model.cpu) for model in runs[0]])]
+    by_cpu: dict[str, list[Run]] = {}
     for run in runs:
-        for each in run:
-            found.setdefault(each.cpu, []).append(each.run)
-    wanted = {cpu: own for cpu, own in found.items() if one or len(own) > 1}
+        for model in run:
+            by_cpu.setdefault(model.cpu, []).append(model.run)
+    wanted = {cpu: cpu_runs for cpu, cpu_runs in by_cpu.items() if one or len(cpu_runs) > 1}
     if not wanted:
-        names = "; ".join(", ".join(each.cpu for each in run) or "no machine" for run in runs)
+        names = "; ".join(", ".join(model.cpu for model in run) or "no machine" for run in runs)
         raise UsageError(f"these runs have no CPU model in common ({names}); compare machines of one model")
     return list(wanted.items())

@@ -27,8 +27,8 @@ def text(result: Result) -> str:
         return terminal.render(result)
     warning = disturbed.warning(result.cells)
     lines = wrap(f"! {warning}", "", "  ") if warning else []
-    for each in verdict_text.failed(result.cells):
-        lines += wrap(f"! {each}", "", "  ")
+    for sentence in verdict_text.failed(result.cells):
+        lines += wrap(f"! {sentence}", "", "  ")
     lines += [line for cell in result.cells for line in of_cell(cell, result)]
     return figure_text.printable("\n".join([*lines, ""]))
 
@@ -90,9 +90,9 @@ def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:
     spread = half * math.sqrt(n) / student_t.quantile(0.975, n - 1)
     needed = next(
         (
-            each
-            for each in range(LEAST_SESSIONS, MOST_SESSIONS)
-            if student_t.quantile(0.975, each - 1) * spread / math.sqrt(each) <= WANTED
+            sessions
+            for sessions in range(LEAST_SESSIONS, MOST_SESSIONS)
+            if student_t.quantile(0.975, sessions - 1) * spread / math.sqrt(sessions) <= WANTED
         ),
         None,
     )

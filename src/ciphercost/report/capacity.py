@@ -54,12 +54,12 @@ def of(cell: Cell) -> Capacity | None:
 
 def line(cell: Cell) -> str:
     """`CPU time per million operations: 12.7 → 17.7 s (17.4–17.8); 10 CPU-bound servers become 13.9 (13.7–14.0)`, or empty."""
-    found = of(cell)
-    if found is None:
+    capacity = of(cell)
+    if capacity is None:
         return ""
-    seconds, servers = found.encrypted_s, found.servers
+    seconds, servers = capacity.encrypted_s, capacity.servers
     return (
-        f"CPU time per million operations: {notation.number(found.plain_s)} → {notation.number(seconds.value)} s "
+        f"CPU time per million operations: {notation.number(capacity.plain_s)} → {notation.number(seconds.value)} s "
         f"({notation.number(seconds.low)}–{notation.number(seconds.high)}); "
         f"{SERVERS} CPU-bound servers become {servers.value:,.1f} ({servers.low:,.1f}–{servers.high:,.1f})"
     )

@@ -21,12 +21,12 @@ _NAMED = ("clients", "rows", "rate", "client", "cpu_crypto", "bandwidth", "delay
 def ids(result: Result) -> list[str]:
     """A name for each cell, unique in the run: cells that were asked for twice get `#2`, `#3`, … at the end."""
     seen: dict[str, int] = {}
-    found = []
+    names = []
     for cell, spec in zip(result.cells, _specs(result), strict=True):
         name = " ".join(_words(cell, spec))
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return found
+        names.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return names
 
 
 def matching(result: Result, wanted: str) -> list[int]:

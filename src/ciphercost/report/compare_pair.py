@@ -72,9 +72,12 @@ def judged(
     level = QUICK_ALPHA if quick else ALPHA
     if failing is not None:
         same = (failing.centre > 0) == (interval.centre > 0) and failing.p_value() < level
-        if max(each.tost(math.log1p(margin)) for each in (interval, failing)) >= ALPHA and not same:
+        if max(log_ratio.tost(math.log1p(margin)) for log_ratio in (interval, failing)) >= ALPHA and not same:
             return "unresolved"
-    if not one_fails and max(each.tost(math.log1p(margin)) for each in (interval, of_totals or interval)) < ALPHA:
+    if (
+        not one_fails
+        and max(log_ratio.tost(math.log1p(margin)) for log_ratio in (interval, of_totals or interval)) < ALPHA
+    ):
         return "equivalent"
     return "differs" if p_value < level else "unresolved"
 
@@ -97,10 +100,12 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
             if not figure_text.main_metric(cell) or cell.imported
         ]
         units = "its record has no sessions or blocks, so costs can't be compared"
-        none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
+        none = [
+            f"{name}: {units}" for name, intervals in ((reference.name, mine), (other.name, theirs)) if not intervals
+        ]
         reason = "; ".join(without or none) or "one run measured throughput, the other only latency"
     asked = unlike(a, b)
-    names = {each.name for each in asked}
+    names = {difference.name for difference in asked}
     return Pair(
         run=run,
         cells=numbers,
@@ -110,11 +115,11 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
             against(mine[metric], theirs[metric]),
             margin,
             change[metric].p_value or 0.0,
-            of_totals=against(*(each.get(totals.key(metric), each[metric]) for each in (mine, theirs))),
-            failing=against(*(each.get(failures.key(metric), each[metric]) for each in (mine, theirs)))
-            if any(failures.key(metric) in each for each in (mine, theirs))
+            of_totals=against(*(intervals.get(totals.key(metric), intervals[metric]) for intervals in (mine, theirs))),
+            failing=against(*(intervals.get(failures.key(metric), intervals[metric]) for intervals in (mine, theirs)))
+            if any(failures.key(metric) in intervals for intervals in (mine, theirs))
             else None,
-            one_fails=any(failures.differ(each.failures) for each in (a, b)),
+            one_fails=any(failures.differ(cell.failures) for cell in (a, b)),
             quick=quick,
         )
         if metric
@@ -122,12 +127,12 @@ def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int]
         change=change,
         costs=costs,
         factors=asked,
-        also=[each for each in also(a, b) if each.name not in names],
+        also=[difference for difference in also(a, b) if difference.name not in names],
         mind=[
-            f"{name}: {each.text}"
+            f"{name}: {warning.text}"
             for name, cell in ((reference.name, a), (other.name, b))
-            for each in cell.warnings
-            if each.code in MIND
+            for warning in cell.warnings
+            if warning.code in MIND
         ],
         reason=reason,
         noise=[name for name in change if is_noise(a, b, name, change[name])],
@@ -155,7 +160,7 @@ def is_noise(a: Cell, b: Cell, metric: str, change: Estimate) -> bool:
 def _stated(interval: Interval, *, quick: bool) -> Estimate:
     low, high = interval.bounds()
     method = interval.method() + (f"; {PAIRS_ONLY}" if quick else "")
-    ratio, low, high = (math.exp(each) for each in (interval.centre, low, high))
+    ratio, low, high = (math.exp(value) for value in (interval.centre, low, high))
     return Estimate(ratio, low, high, n=interval.n, method=method, p_value=interval.p_value(), unit="ratio of ratios")
 
 
@@ -163,17 +168,17 @@ def corrected(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs with the p-values of their verdicts corrected for their number (Holm). A pair that no longer differs is unresolved."""
     judged_ = [pair for pair in pairs if pair.metric]
     adjusted = iter(statistics.holm([pair.change[pair.metric].p_value or 0.0 for pair in judged_]))
-    made = []
+    corrected_pairs = []
     for pair in pairs:
         if not pair.metric:
-            made.append(pair)
+            corrected_pairs.append(pair)
             continue
         p = next(adjusted)
         change = pair.change | {pair.metric: msgspec.structs.replace(pair.change[pair.metric], p_value=p)}
         level = QUICK_ALPHA if is_quick(pair) else ALPHA
         verdict: Verdict | None = "unresolved" if pair.verdict == "differs" and p >= level else pair.verdict
-        made.append(msgspec.structs.replace(pair, change=change, verdict=verdict))
-    return made
+        corrected_pairs.append(msgspec.structs.replace(pair, change=change, verdict=verdict))
+    return corrected_pairs
 
 
 def is_quick(pair: Pair) -> bool:
@@ -184,14 +189,14 @@ def is_quick(pair: Pair) -> bool:
 def in_common(a: Cell, b: Cell) -> str:
     """The words that both headings share; if the engine versions differ, the engine's name."""
     mine, theirs = cell_text.heading_words(a), cell_text.heading_words(b)
-    said = [mine[name] for name in mine if mine[name] and mine[name] == theirs[name]]
+    shared = [mine[name] for name in mine if mine[name] and mine[name] == theirs[name]]
     if a.engine == b.engine and mine["engine"] != theirs["engine"]:
-        said.insert(0, a.engine)
-    return " · ".join([*said, *([a.variant] if a.variant and a.variant == b.variant else [])])
+        shared.insert(0, a.engine)
+    return " · ".join([*shared, *([a.variant] if a.variant and a.variant == b.variant else [])])
 
 
 def also(a: Cell, b: Cell) -> list[Change]:
     """What else differs although the request was the same: negotiated encryption, libraries, mode, cores."""
-    found = changes(a.encryption, b.encryption, ACHIEVED) + changes({"mode": a.mode}, {"mode": b.mode})
-    found += changes(*({f"cores of {name}": value for name, value in each.cores.items()} for each in (a, b)))
-    return [each for each in found if each.reference or each.other]
+    differences = changes(a.encryption, b.encryption, ACHIEVED) + changes({"mode": a.mode}, {"mode": b.mode})
+    differences += changes(*({f"cores of {name}": value for name, value in cell.cores.items()} for cell in (a, b)))
+    return [difference for difference in differences if difference.reference or difference.other]

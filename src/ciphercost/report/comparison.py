@@ -42,7 +42,7 @@ def compare(
     if len(runs) < 2 and limit is None:
         raise UsageError("compare needs two runs, or one run with --fail-over, e.g. --fail-over 10%")
     if twice := [
-        run.name for number, run in enumerate(runs) if run.result.id in [each.result.id for each in runs[:number]]
+        run.name for number, run in enumerate(runs) if run.result.id in [earlier.result.id for earlier in runs[:number]]
     ]:
         raise UsageError(f"{twice[0]} is given twice; give different runs")
     specs = [run.result.spec for run in runs]
@@ -56,7 +56,7 @@ def compare(
     gates = (
         []
         if limit is None
-        else [each for number in gated_runs(runs) for each in gate(runs[number].result, number, limit)]
+        else [cell_gate for number in gated_runs(runs) for cell_gate in gate(runs[number].result, number, limit)]
     )
     return Comparison(
         format=FORMAT,
@@ -123,8 +123,8 @@ def _differences(reference: Result, other: Result, run: int) -> Differences:
         for spec in (reference.spec, other.spec)
     ]
     machine = [
-        each
-        for each in changes(reference.machine, other.machine, names)
-        if not alike(each.name, reference.machine.get(each.name), other.machine.get(each.name))
+        change
+        for change in changes(reference.machine, other.machine, names)
+        if not alike(change.name, reference.machine.get(change.name), other.machine.get(change.name))
     ]
     return Differences(run, machine, changes(*tools) + changes(*specs))

@@ -61,8 +61,8 @@ def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
 
     Stalls that encryption causes are a cost, and only the totals include them.
     """
-    outcomes = [robustly(metric, each, limit) for each in (estimate, of_totals(estimate)) if each is not None]
-    return next(each for each in ("fail", "unresolved", "pass") if each in outcomes)
+    outcomes = [robustly(metric, ratio, limit) for ratio in (estimate, of_totals(estimate)) if ratio is not None]
+    return next(outcome for outcome in ("fail", "unresolved", "pass") if outcome in outcomes)
 
 
 def with_failures(metric: str, cell: Cell, limit: float) -> Passed:
@@ -77,13 +77,13 @@ def with_failures(metric: str, cell: Cell, limit: float) -> Passed:
         return outcome
     # A share of slices that succeed is lost like throughput.
     worst = [
-        robustly("throughput", each, limit)
-        for each in (of.throughput if metric == "throughput" else of.succeeded,)
-        if each
+        robustly("throughput", ratio, limit)
+        for ratio in (of.throughput if metric == "throughput" else of.succeeded,)
+        if ratio
     ]
     if "fail" in worst and (outcome == "fail" or (failures.slices_differ(of) and failures.more(of) == "encrypted")):
         return "fail"
-    if failures.differ(of) or any(each != outcome for each in worst):
+    if failures.differ(of) or any(other != outcome for other in worst):
         return "unresolved"
     return outcome
 
@@ -96,7 +96,7 @@ def robustly(metric: str, estimate: Estimate, limit: float) -> Passed:
 
 def differ(cell: Cell) -> bool:
     """Whether the typical block hides a cost that all slices together show: a warning says so, or only the totals leave the verdict open."""
-    return cell.totals_open or bool({"totals-disagree", "stalls"} & {each.code for each in cell.warnings})
+    return cell.totals_open or bool({"totals-disagree", "stalls"} & {warning.code for warning in cell.warnings})
 
 
 def of_totals(estimate: Estimate) -> Estimate | None:

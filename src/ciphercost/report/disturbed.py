@@ -21,24 +21,28 @@ MOSTLY = (
 def warning(cells: Sequence[Cell]) -> str:
     """Which cells were disturbed, how, and what to do about it; empty if there are none."""
     labels = cell_text.names(cells)
-    said = []
+    sentences = []
     for how, advice in (("uneven", UNEVEN), ("mostly", MOSTLY)):
         hit = [number for number, cell in enumerate(cells) if disturbance.state(cell) == how]
         if not hit:
             continue
-        own = [cells[number] for number in hit]
+        disturbed_cells = [cells[number] for number in hit]
         which = _which([labels[number] for number in hit], len(cells))
         if how == "uneven":
-            counted = f": {disturbance.counted(own[0].disturbance)}" if len(own) == 1 else ""
-            said.append(
+            counted = f": {disturbance.counted(disturbed_cells[0].disturbance)}" if len(disturbed_cells) == 1 else ""
+            sentences.append(
                 f"One arm{which} was disturbed more than the other: {TOOK}{' in' + counted[1:] if counted else ''}. {advice}"
             )
-        elif all(cell.disturbed for cell in own):
-            said.append(f"Every slice{which} was disturbed: {TOOK}. {advice}")
+        elif all(cell.disturbed for cell in disturbed_cells):
+            sentences.append(f"Every slice{which} was disturbed: {TOOK}. {advice}")
         else:
-            counted = f" ({disturbance.counted(own[0].disturbance)}, both arms alike)" if len(own) == 1 else ""
-            said.append(f"Most slices{which} were disturbed{counted}: {TOOK}. {advice}")
-    return " ".join(said)
+            counted = (
+                f" ({disturbance.counted(disturbed_cells[0].disturbance)}, both arms alike)"
+                if len(disturbed_cells) == 1
+                else ""
+            )
+            sentences.append(f"Most slices{which} were disturbed{counted}: {TOOK}. {advice}")
+    return " ".join(sentences)
 
 
 def _which(hit: Sequence[str], all_: int) -> str:

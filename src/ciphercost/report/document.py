@@ -13,7 +13,7 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
 from ciphercost.report import capacity, money, objective_text
 from ciphercost.report.blocks import Block, Curve, Figures, Findings, Note, Standing, Topic, Warnings
-from ciphercost.report.words import added_text, cell_text, figure_text, pair_text, verdict_text
+from ciphercost.report.words import added_text, cell_text, command_text, figure_text, pair_text, verdict_text
 
 COST = ("what encryption costs", "", "", "plain → encrypted")
 """Head of a cell's figures: what they are, and the arms whose levels they have."""
@@ -26,13 +26,13 @@ def of_cell(cell: Cell, everything: Sequence[Cell] = (), *, details: bool = True
 
 def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
     if cell.status != "ok":
-        failed = [each for each in cell.proofs if not each.passed and each.detail not in cell.reason]
+        failed = [proof for proof in cell.proofs if not proof.passed and proof.detail not in cell.reason]
         yield Standing(cell_text.standing(cell), cell.reason, failed)
     if cell.overhead:
         rows = figure_text.rows(cell) if details else figure_text.costs(cell)
-        lines = [(each.label, each.cost, each.interval, each.levels) for each in rows]
-        if (found := added_text.of(cell)) is not None:
-            lines.insert(0, (f"added {found.whose.partition(' with')[0]}", *added_text.figures(found), ""))
+        lines = [(row.label, row.cost, row.interval, row.levels) for row in rows]
+        if (added := added_text.of(cell)) is not None:
+            lines.insert(0, (f"added {added.whose.partition(' with')[0]}", *added_text.figures(added), ""))
         yield Figures("cost", lines, COST)
         yield from _about_figures(cell, everything, details)
         yield Note("verdict", verdict_text.verdict(cell), "verdict")
@@ -47,7 +47,7 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
     if cell.findings:
         yield Findings(cell_text.by_severity(cell.findings))
     if cell.warnings:
-        yield Warnings([each.text for each in cell.warnings])
+        yield Warnings([warning.text for warning in cell.warnings])
 
 
 def _about_figures(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
@@ -78,9 +78,11 @@ def _about_load(cell: Cell, everything: Sequence[Cell]) -> Iterator[Note]:
     """What made the load and what lay between client and server."""
     topics: tuple[tuple[Topic, Iterator[str]], ...] = (
         ("agents", cell_text.fleet(cell)),
+        ("agents", command_text.load(cell)),
         ("hop", cell_text.hop(cell)),
         ("link", cell_text.link(cell)),
         ("log", cell_text.logged(cell)),
+        ("retries", cell_text.retried(cell)),
         ("statements", iter(round_trips.lines(cell.chatter, cell.traffic))),
     )
     for topic, texts in topics:

@@ -76,7 +76,7 @@ def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
     codes = (
         ["disturbed"] * cell.disturbed
         + ["disturbed-mostly"] * (disturbance.state(cell) == "mostly")
-        + [each.code for each in cell.warnings]
+        + [warning.code for warning in cell.warnings]
     )
     known["warnings"] = "; ".join(dict.fromkeys(codes))
     rows = []

@@ -89,7 +89,14 @@ def of(result: Result) -> FirstScreen:
     """The first screen of a run."""
     added = carried(result)
     answer = verdict_text.sentences(result)
-    parts = next((each for each in result.parts if each.end == "server" and each.request_us == added), None)
+    parts = next(
+        (
+            mechanism_parts
+            for mechanism_parts in result.parts
+            if mechanism_parts.end == "server" and mechanism_parts.request_us == added
+        ),
+        None,
+    )
     # What it means elsewhere also says what bytes and connections cost, so the sentence before it does not.
     full = added_sentences.by_parts(parts) if parts is not None else ""
     lead = next((place for place, text in enumerate(answer) if full and full in text), None)
@@ -97,7 +104,7 @@ def of(result: Result) -> FirstScreen:
         answer[lead] = answer[lead].replace(full, added_sentences.by_request(parts))
     elif added is not None:
         lead = next((place for place, text in enumerate(answer) if _about(result, text)), None)
-    made = FirstScreen(
+    screen = FirstScreen(
         disturbed=disturbed.warning(result.cells),
         answer=answer,
         behind=len(answer) if lead is None else lead + 1,
@@ -108,27 +115,31 @@ def of(result: Result) -> FirstScreen:
         further=Further("with your figures", PREDICT) if added is not None else further(result),
         machine=measured_on(result),
     )
-    return pair_text.worded(made, pair_text.of(result.cells))
+    return pair_text.worded(screen, pair_text.of(result.cells))
 
 
 def _about(result: Result, text: str) -> bool:
     """Whether the sentence says what encryption in transit adds to the operations of a cell."""
     costs = [added_text.of(cell) for cell in result.cells if cell.layer == "transit"]
-    return any(added_text.adds(each) in text for each in costs if each is not None)
+    return any(added_text.adds(cost) in text for cost in costs if cost is not None)
 
 
 def elsewhere(result: Result) -> str:
     """Whether it is worth worrying about where no addition carries over to every operation; empty: nothing was measured."""
     if by_units := added_sentences.by_the_second(result.costs):
         return by_units
-    costs = [(cell, found) for cell in result.cells if cell.imported is None and (found := added_text.of(cell))]
+    costs = [(cell, cost) for cell in result.cells if cell.imported is None and (cost := added_text.of(cell))]
     layers = {cell.layer for cell, _ in costs}
     if layers == {"transit"} and len({(cell.engine, cell.mechanism) for cell, _ in costs}) == 1:
-        light = [(cell, found) for cell, found in costs if found.to != operation_text.OPERATION]
-        light = [each for each in light if added_sentences.light(each[0]) and each[1].added.high > 0]
+        light = [(cell, cost) for cell, cost in costs if cost.to != operation_text.OPERATION]
+        light = [
+            cell_and_cost
+            for cell_and_cost in light
+            if added_sentences.light(cell_and_cost[0]) and cell_and_cost[1].added.high > 0
+        ]
         if not light:
             return ""
-        cell, least = min(light, key=lambda each: each[0].arms["plain"].get("wire_bytes_per_op", 0.0))
+        cell, least = min(light, key=lambda cell_and_cost: cell_and_cost[0].arms["plain"].get("wire_bytes_per_op", 0.0))
         text = added_sentences.elsewhere(added_text.part(least.added), least.to)
         return f"By {_label(result.cells, cell)}: {text[0].lower()}{text[1:]}"
     return " ".join(DEPENDS[layer] for layer in ("rest", "column") if layer in layers)
@@ -142,9 +153,9 @@ DEPENDS = {
 
 def _label(cells: Sequence[Cell], cell: Cell) -> str:
     """The workload if no other cell has it, else what the cell is called beside the others."""
-    if sum(each.workload == cell.workload for each in cells) == 1:
+    if sum(candidate.workload == cell.workload for candidate in cells) == 1:
         return cell.workload
-    return cell_text.names(cells)[[each is cell for each in cells].index(True)]
+    return cell_text.names(cells)[[candidate is cell for candidate in cells].index(True)]
 
 
 def word(result: Result) -> str:
@@ -166,8 +177,8 @@ def measured_on(result: Result) -> str:
 
 def further(result: Result) -> Further | None:
     """What to do next where no addition carries over to every operation; None: nothing was measured."""
-    for each in result.costs:
-        if unit_cost_text.sure(each) and (options := unit_prediction.asks(each.unit)):
+    for cost in result.costs:
+        if unit_cost_text.sure(cost) and (options := unit_prediction.asks(cost.unit)):
             return Further("with your figures", f"{PREDICT} {options[0]} 100/s")
     for cell in result.cells:
         if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
@@ -180,8 +191,8 @@ def further(result: Result) -> Further | None:
                 if added_text.by_client(cell):  # an application that encrypts can't make the rows of --split
                     continue
                 return Further("what each value costs", f"{target} --split")
-            own = operation_text.of_engine(cell.engine)
-            whose = "statements" if own == operation_text.OPERATION else operation_text.many(own)
+            operation = operation_text.of_engine(cell.engine)
+            whose = "statements" if operation == operation_text.OPERATION else operation_text.many(operation)
             return Further(f"with your own {whose}", f"{target} --sql FILE")
     return None
 
@@ -195,24 +206,28 @@ def carried(result: Result) -> Part | None:
         return None
     if any(cell.pair for cell in result.cells):
         return None  # it is a difference between two settings
-    for each in result.parts:
-        if each.end == "server" and added_sentences.carry_over(each, result.cells):
-            return each.request_us
-    own = [found for cell in result.cells if cell.layer == "transit" and (found := added_text.of(cell))]
-    return added_text.part(own[0].added) if len(own) == 1 and own[0].added.high > 0 else None
+    for parts in result.parts:
+        if parts.end == "server" and added_sentences.carry_over(parts, result.cells):
+            return parts.request_us
+    costs = [cost for cell in result.cells if cell.layer == "transit" and (cost := added_text.of(cell))]
+    return added_text.part(costs[0].added) if len(costs) == 1 and costs[0].added.high > 0 else None
 
 
 def protects(cells: Sequence[Cell]) -> Iterator[str]:
     """`tls protects data on the network from being read or changed …`; of several mechanisms without what they don't protect."""
-    said: dict[str, str] = {}
+    by_mechanism: dict[str, str] = {}
     for cell in cells:
         if cell.overhead and cell.protects and cell.imported is None and not cell_text.is_control(cell):
-            said.setdefault(cell.mechanism, cell_text.protection(cell))
-    if 1 <= len(said) <= MOST_PROTECTIONS:
-        texts = said.items() if len(said) == 1 else [(name, text.partition(";")[0]) for name, text in said.items()]
+            by_mechanism.setdefault(cell.mechanism, cell_text.protection(cell))
+    if 1 <= len(by_mechanism) <= MOST_PROTECTIONS:
+        texts = (
+            by_mechanism.items()
+            if len(by_mechanism) == 1
+            else [(name, text.partition(";")[0]) for name, text in by_mechanism.items()]
+        )
         yield f"{'; '.join(f'{mechanism} protects {text}' for mechanism, text in texts)}."
-    elif said:
-        yield f"What each of the {len(said)} mechanisms protects is in a table below."
+    elif by_mechanism:
+        yield f"What each of the {len(by_mechanism)} mechanisms protects is in a table below."
 
 
 def basis(cells: Sequence[Cell], where: str = "below") -> str:
@@ -240,11 +255,11 @@ def basis(cells: Sequence[Cell], where: str = "below") -> str:
 
 def _agree(cells: Sequence[Cell]) -> str:
     """` (client, server, captured bytes agree)`."""
-    seen = {each.witness for cell in cells for each in cell.proofs if each.passed and cell.layer != "control"}
-    found = [words for name, words in WITNESSES.items() if name in seen]
-    if len(found) < 2:
-        return f" (seen by {found[0]})" if found else ""
-    return f" ({', '.join(found)} agree)"
+    seen = {proof.witness for cell in cells for proof in cell.proofs if proof.passed and cell.layer != "control"}
+    witnesses = [words for name, words in WITNESSES.items() if name in seen]
+    if len(witnesses) < 2:
+        return f" (seen by {witnesses[0]})" if witnesses else ""
+    return f" ({', '.join(witnesses)} agree)"
 
 
 WITNESSES = {
@@ -260,7 +275,7 @@ WITNESSES = {
 def _covered(cells: Sequence[Cell]) -> str:
     """What the intervals contain, and what they do not."""
     sessions = max(cell.sessions for cell in cells)
-    if any(each.code == "not-restarted" for cell in cells for each in cell.warnings):
+    if any(warning.code == "not-restarted" for cell in cells for warning in cell.warnings):
         return "Your server was not restarted, so the interval does not say what a restart changes."
     if any(cell.mode == "quick" for cell in cells) and sessions == 1:
         what = "opening" if all(cell.embedded for cell in cells) else "start of the server"
@@ -285,10 +300,10 @@ def limits(cells: Sequence[Cell]) -> Iterator[str]:
     texts: dict[str, str] = {}
     hit: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
-        for each in cell.warnings:
-            if each.code in LIMITING:
-                texts.setdefault(each.code, each.text)
-                hit.setdefault(each.code, []).append(number)
+        for warning in cell.warnings:
+            if warning.code in LIMITING:
+                texts.setdefault(warning.code, warning.text)
+                hit.setdefault(warning.code, []).append(number)
     codes = [code for code in LIMITING if code in texts]
     further = f" (+{len(codes) - 1} below)" if len(codes) > 1 else ""
     if codes:
@@ -305,4 +320,4 @@ def _which(cells: Sequence[Cell], hit: Sequence[int]) -> str:
         return ""
     if len(hit) > MOST_NAMED:
         return f"{len(hit)} of {len(cells)} cells"
-    return " and ".join(_label(cells, cells[each]) for each in hit)
+    return " and ".join(_label(cells, cells[number]) for number in hit)

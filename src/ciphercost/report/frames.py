@@ -50,8 +50,8 @@ def cells(result: Result) -> polars.DataFrame:
     pl = need()
     kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
     schema = {name: kinds[kind] for name, (kind, _) in COLUMNS.items()}
-    made: polars.DataFrame = pl.DataFrame(figures(result), schema=schema)
-    return made
+    frame: polars.DataFrame = pl.DataFrame(figures(result), schema=schema)
+    return frame
 
 
 def cells_of_pandas(result: Result) -> pandas.DataFrame:
@@ -83,16 +83,16 @@ def slices(directory: str | Path) -> polars.DataFrame:
         pl.DataFrame(chunk, schema=schema, orient="row")
         for chunk in iter(lambda: list(itertools.islice(rows, AT_ONCE)), [])
     ]
-    made: polars.DataFrame = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
-    return made
+    frame: polars.DataFrame = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+    return frame
 
 
 def _columns() -> dict[str, Any]:
     """Every column and its type. The agent's arm is left out, because the slice has it."""
-    own = {name: kind for name, kind in get_type_hints(SliceRecord).items() if name not in NESTED}
+    of_slice = {name: kind for name, kind in get_type_hints(SliceRecord).items() if name not in NESTED}
     agent, counters = get_type_hints(AgentSlice), get_type_hints(Counters)
     agent.pop("arm")
-    return dict.fromkeys(HEAD, str) | own | agent | {"done": float} | counters
+    return dict.fromkeys(HEAD, str) | of_slice | agent | {"done": float} | counters
 
 
 def _kind(pl: Any, kind: Any) -> Any:
@@ -107,15 +107,15 @@ def _rows(facts: RunFacts, records: Iterator[SliceRecord]) -> Iterator[tuple[Any
         (facts.id, cell.spec.engine, cell.spec.mechanism, cell.workload or cell.spec.workload, cell.spec.variant)
         for cell in facts.cells
     ]
-    own = [name for name in SliceRecord.__struct_fields__ if name not in NESTED]
+    of_slice = [name for name in SliceRecord.__struct_fields__ if name not in NESTED]
     of_agent = [name for name in AgentSlice.__struct_fields__ if name != "arm"]
-    for each in records:
-        agent, counters = each.agent, each.counters
-        if pair := facts.cells[each.cell].pair:
-            each = msgspec.structs.replace(each, arm=place(pair, each.arm))
+    for record in records:
+        agent, counters = record.agent, record.counters
+        if pair := facts.cells[record.cell].pair:
+            record = msgspec.structs.replace(record, arm=place(pair, record.arm))
         yield (
-            *heads[each.cell],
-            *(getattr(each, name) for name in own),
+            *heads[record.cell],
+            *(getattr(record, name) for name in of_slice),
             *((getattr(agent, name) if agent else None) for name in (*of_agent, "done")),
             *((getattr(counters, name) if counters else None) for name in Counters.__struct_fields__),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost import engines, mechanisms
-from ciphercost.load import workloads
+from ciphercost.load import drivers, workloads
 from ciphercost.model import checked, grants, run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.machines import MACHINES_FILE, MACHINES_FORMAT, MachinesRun
@@ -36,7 +36,7 @@ class Table(NamedTuple):
 def show(what: str | None, only: str | None = None) -> str:
     """The table of that name, or all of them. `only`: just its entry of that name. Raises UsageError with the nearest name."""
     if what is None:
-        return "\n\n".join(f"{name}\n{table(each.rows())}" for name, each in TABLES.items())
+        return "\n\n".join(f"{name}\n{table(named_table.rows())}" for name, named_table in TABLES.items())
     if what not in TABLES:
         raise UsageError(f"unknown list '{what}': {nearest(what, TABLES)}")
     if only is not None and only not in (known := TABLES[what].names()):
@@ -47,24 +47,27 @@ def show(what: str | None, only: str | None = None) -> str:
 def engine_texts(name: str) -> Iterator[str]:
     engine = engines.get(name)
     none = "your own server, with --url" if engine.foreign else f"none found; run `ciphercost install {name}`"
-    yield from [f"{each.version} ({each.source}) {each.location}".strip() for each in engine.available()] or [none]
+    yield from [
+        f"{installation.version} ({installation.source}) {installation.location}".strip()
+        for installation in engine.available()
+    ] or [none]
     yield f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"
 
 
 def mechanism_names() -> list[str]:
     """The first of each family and protection. A family is one mechanism in several modes or key lengths."""
-    found: dict[tuple[str, str], str] = {}
+    firsts: dict[tuple[str, str], str] = {}
     for mechanism in map(mechanisms.get, mechanisms.names()):
-        found.setdefault((mechanism.family or mechanism.name, mechanism.protects), mechanism.name)
-    return list(found.values())
+        firsts.setdefault((mechanism.family or mechanism.name, mechanism.protects), mechanism.name)
+    return list(firsts.values())
 
 
 def mechanism_texts(name: str) -> Iterator[str]:
     mechanism = mechanisms.get(name)
     yield f"{mechanism.title}; layer: {mechanism.layer}"
     if mechanism.family:
-        alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
-        those = [each.name for each in alike if each.protects == mechanism.protects]
+        alike = [member for member in map(mechanisms.get, mechanisms.names()) if member.family == mechanism.family]
+        those = [member.name for member in alike if member.protects == mechanism.protects]
         yield f"same family: {', '.join(mechanisms.folded(those))}"
         for engine, modes in _modes(those):
             yield f"{engine} has {modes}"
@@ -86,6 +89,15 @@ def workload_texts(name: str) -> Iterator[str]:
     yield f"{workload.title}; {workload.measures}"
     if workload.parameters:
         yield "--set " + " ".join(f"{key}={value}" for key, value in workload.parameters.items())
+
+
+def driver_texts(name: str) -> Iterator[str]:
+    versions = drivers.named(name)
+    newest = versions[-1]
+    language = drivers.language(newest.language)
+    yield f"{language.name}, for {' and '.join(newest.engines)}; versions {', '.join(driver.version for driver in versions)}"
+    for option in newest.options:
+        yield f"--set {option.name}={' | '.join(option.values)}: {option.text}"
 
 
 def study_texts(name: str) -> Iterator[str]:
@@ -120,6 +132,7 @@ TABLES: dict[str, Table] = {
     "engines": Table(engines.names, engine_texts),
     "mechanisms": Table(mechanism_names, mechanism_texts),
     "workloads": Table(workloads.names, workload_texts),
+    "drivers": Table(drivers.names, driver_texts),
     "studies": Table(catalogue.names, study_texts),
     "runs": Table(run_names, run_texts),
     "grants": Table(lambda: list(grants.GRANTS), grants.texts),

@@ -31,12 +31,12 @@ def _pieces(word: str, room: int) -> list[str]:
     pieces = [""]
     for part in DELIMITERS.split(word):
         for at in range(0, len(part), room):
-            each = part[at : at + room]
-            if len(pieces[-1]) + len(each) <= room:
-                pieces[-1] += each
+            piece = part[at : at + room]
+            if len(pieces[-1]) + len(piece) <= room:
+                pieces[-1] += piece
             else:
-                pieces.append(each)
-    return [each for each in pieces if each]
+                pieces.append(piece)
+    return [piece for piece in pieces if piece]
 
 
 Column = tuple[str, int]
@@ -46,7 +46,7 @@ Column = tuple[str, int]
 def row(*columns: Column, width: int = WIDTH) -> list[str]:
     """One row of a table, usually one line. A text that is too long moves the next ones; a text without room gets its own line."""
     texts = [text for text, _ in columns if text]
-    if (starts := _side_by_side([each for each in columns if each[0]], width)) is not None:
+    if (starts := _side_by_side([column for column in columns if column[0]], width)) is not None:
         line = ""
         for text, at in zip(texts, starts, strict=True):
             line = line.ljust(at) + text
@@ -109,10 +109,10 @@ def figure_rows(rows: Sequence[Figure]) -> list[str]:
 
 def lines_of_figures(rows: Sequence[Figure]) -> list[list[str]]:
     """The same, row by row."""
-    short = [each for each in rows if " to " not in each[2]]
-    label = max((len(each[0]) for each in rows), default=0)
-    bounds, both = (max((len(each[at]) for each in short), default=0) for at in (2, 3))
-    cost = max((len(each[1]) for each in rows), default=0)
+    short = [figure for figure in rows if " to " not in figure[2]]
+    label = max((len(figure[0]) for figure in rows), default=0)
+    bounds, both = (max((len(figure[at]) for figure in short), default=0) for at in (2, 3))
+    cost = max((len(figure[1]) for figure in rows), default=0)
     costs_end = max(2 + label + GAP + cost, min(41, WIDTH - 2 * GAP - bounds - both))
     lines: list[list[str]] = []
     for name, change, interval, levels in rows:

@@ -16,20 +16,22 @@ from ciphercost.report.words.added_text import AddedCost
 
 def over(cells: Mapping[str, Cell], measured: Sequence[OnMachine]) -> AddedOverMachines | None:
     """`cells`: by machine; `measured`: the machines with a number. None if one of them does not tell it."""
-    known = {each.machine: added_text.of(cells[each.machine]) for each in measured}
+    known = {on_machine.machine: added_text.of(cells[on_machine.machine]) for on_machine in measured}
     whole = added_text.over(list(known.values()))
     if whole is None:
         return None
     models: dict[str, list[str]] = {}
-    for each in measured:
-        models.setdefault(each.cpu, []).append(each.machine)
+    for on_machine in measured:
+        models.setdefault(on_machine.cpu, []).append(on_machine.machine)
     ordered = sorted(models.items(), key=lambda model: (-len(model[1]), model[0]))
     return AddedOverMachines(
         metric=whole.key,
         whose=whole.whose,
         overall=_on(whole, list(known)),
         machines=[
-            _on(cost, [each.machine], each.cpu) for each in measured if (cost := known[each.machine]) is not None
+            _on(cost, [on_machine.machine], on_machine.cpu)
+            for on_machine in measured
+            if (cost := known[on_machine.machine]) is not None
         ],
         types=[
             _on(cost, names, cpu)

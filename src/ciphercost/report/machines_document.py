@@ -16,33 +16,35 @@ HEAD = ("machine", "", "95 % interval", "CPU")
 ADDED = ("machine", "adds to CPU/op", "95 % interval", "plain → encrypted", "CPU")
 
 
-def of(found: Concluded) -> Document:
+def of(concluded: Concluded) -> Document:
     """The document."""
-    answer, *further = machines_text.sentences(found)
-    run = found.run
-    blocks: list[Block] = [Text(each) for each in further]
-    blocks += [Section(cell.title, list(_cell(found, number)), folded=False) for number, cell in enumerate(run.cells)]
-    further_reports = [Text(said)] if (said := machines_text.further(found)) else []
-    blocks.append(Section("Machines", [_machines(found), *further_reports], folded=False))
+    answer, *further = machines_text.sentences(concluded)
+    run = concluded.run
+    blocks: list[Block] = [Text(text) for text in further]
+    blocks += [
+        Section(cell.title, list(_cell(concluded, number)), folded=False) for number, cell in enumerate(run.cells)
+    ]
+    further_reports = [Text(sentence)] if (sentence := machines_text.further(concluded)) else []
+    blocks.append(Section("Machines", [_machines(concluded), *further_reports], folded=False))
     ended = run.ended or "cut off before its end"
     return Document(
         "run over machines", f"ciphercost run {run.id} over machines", answer, blocks, command=run.command, ended=ended
     )
 
 
-def _cell(found: Concluded, number: int) -> Iterator[Block]:
-    cell, shown = found.run.cells[number], found.cells[number]
+def _cell(concluded: Concluded, number: int) -> Iterator[Block]:
+    cell, shown = concluded.run.cells[number], concluded.cells[number]
     if cell.added is not None:
         yield _added(cell.added)
     for metric in machines_text.metrics(cell, shown):
         lead = metric == cell.metric
         label = figure_text.label(shown, metric)
         rows: list[tuple[str, ...]] = [
-            (each.name, each.cost, each.bounds, each.cpu) for each in machines_text.lines(found, cell, metric)
+            (line.name, line.cost, line.bounds, line.cpu) for line in machines_text.lines(concluded, cell, metric)
         ]
         head = (HEAD[0], label, *HEAD[2:])
         table = Table(label, head, rows, "figures", narrow=3, right=frozenset({1}), minor=not lead)
-        yield Plotted(partial(_plot, found, number, table), table) if lead else table
+        yield Plotted(partial(_plot, concluded, number, table), table) if lead else table
         if between := cell.overhead[metric].between:
             yield Note("between", machines_text.differ(between))
     if cell.machines:
@@ -57,13 +59,15 @@ def _added(added: AddedOverMachines) -> Table:
     return Table(f"What encryption adds: {added.whose}", ADDED, rows, "figures", narrow=4, right=frozenset({1}))
 
 
-def _plot(found: Concluded, number: int, table: Table) -> Plot:
+def _plot(concluded: Concluded, number: int, table: Table) -> Plot:
     from ciphercost.report.plots import forest
 
-    cell = found.run.cells[number]
-    rows = machines_text.rows(found, number)
+    cell = concluded.run.cells[number]
+    rows = machines_text.rows(concluded, number)
     between = cell.overhead[cell.metric].between
-    plot = forest.in_order(Subject(found.result([each for each, _ in rows])), rows, name=f"machines-{number + 1}")
+    plot = forest.in_order(
+        Subject(concluded.result([row_cell for row_cell, _ in rows])), rows, name=f"machines-{number + 1}"
+    )
     return plot._replace(
         title=cell.title,
         finding=machines_text.differ(between) if between else machines_text.ONE,
@@ -72,14 +76,14 @@ def _plot(found: Concluded, number: int, table: Table) -> Plot:
     )
 
 
-def _machines(found: Concluded) -> Table:
+def _machines(concluded: Concluded) -> Table:
     rows: list[tuple[str, ...]] = [
         (
-            each.name,
-            each.cpu or "CPU unknown",
-            f"{len(each.cells)} cell{'s' * (len(each.cells) != 1)}",
-            each.reason if each.state == "lost" else each.state,
+            machine.name,
+            machine.cpu or "CPU unknown",
+            f"{len(machine.cells)} cell{'s' * (len(machine.cells) != 1)}",
+            machine.reason if machine.state == "lost" else machine.state,
         )
-        for each in found.run.machines
+        for machine in concluded.run.machines
     ]
     return Table("Machines of this run", ("machine", "CPU", "cells", "state"), rows)

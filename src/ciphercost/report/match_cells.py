@@ -36,7 +36,7 @@ def unlike(reference: Cell, other: Cell) -> list[Change]:
     a, b = identity(reference), identity(other)
     if reference.mechanism != other.mechanism:
         shared = {name for name in {*a, *b} if not name.startswith("set ") or (name in a and name in b)}
-        a, b = ({name: value for name, value in each.items() if name in shared} for each in (a, b))
+        a, b = ({name: value for name, value in request.items() if name in shared} for request in (a, b))
     return changes(a, b)
 
 
@@ -77,8 +77,8 @@ def match(
     for pair in sorted(pair for pair, distance in distances.items() if not distance):
         if pair[0] in left[0] and pair[1] in left[1]:
             take(pair)
-    while found := _nearest_both_ways(distances, left):
-        for pair in found:
+    while nearest_pairs := _nearest_both_ways(distances, left):
+        for pair in nearest_pairs:
             take(pair)
     return sorted(pairs), left
 
@@ -88,7 +88,7 @@ def _nearest_both_ways(
 ) -> list[tuple[int, int]]:
     near = {pair: far for pair, far in distances.items() if pair[0] in left[0] and pair[1] in left[1]}
     nearest: tuple[dict[int, list[tuple[int, int]]], dict[int, list[tuple[int, int]]]] = ({}, {})
-    for pair, _ in sorted(near.items(), key=lambda each: each[1]):
+    for pair, _ in sorted(near.items(), key=lambda pair_and_distance: pair_and_distance[1]):
         for of, number in zip(nearest, pair, strict=True):
             if near[of.setdefault(number, [pair])[0]] == near[pair] and pair not in of[number]:
                 of[number].append(pair)
@@ -99,10 +99,10 @@ def without_partner(
     reference: Sequence[Cell], other: Sequence[Cell], run: int, left: tuple[Sequence[int], Sequence[int]]
 ) -> Iterator[Alone]:
     for side, numbers in enumerate(left):
-        own, theirs = (reference, other)[side], (other, reference)[side]
+        cells, theirs = (reference, other)[side], (other, reference)[side]
         for number in numbers:
-            cell = own[number]
-            nearest = min(theirs, key=lambda each: len(unlike(cell, each)), default=None)
+            cell = cells[number]
+            nearest = min(theirs, key=lambda candidate: len(unlike(cell, candidate)), default=None)
             differs = []
             if nearest is not None:
                 differs = unlike(cell, nearest) if side == 0 else unlike(nearest, cell)
@@ -119,11 +119,11 @@ def changes(reference: Mapping[str, Any], other: Mapping[str, Any], names: Itera
     """The values that differ, among `names` (default: all names of both). A missing value is empty."""
     listed = list(names) or list(dict.fromkeys([*reference, *other]))
     return [
-        Change(name, _said(reference.get(name)), _said(other.get(name)))
+        Change(name, _text(reference.get(name)), _text(other.get(name)))
         for name in listed
-        if _said(reference.get(name)) != _said(other.get(name))
+        if _text(reference.get(name)) != _text(other.get(name))
     ]
 
 
-def _said(value: object) -> str:
+def _text(value: object) -> str:
     return "" if value is None else "yes" if value is True else "no" if value is False else str(value)

@@ -37,21 +37,21 @@ def at_price(result: Result, price: Price | None) -> Result:
 
 def of(cell: Cell, price: Price) -> Money:
     """What encryption adds in this cell, or the reason why that is unknown."""
-    found = capacity.of(cell)
-    if found is None:
+    planned = capacity.of(cell)
+    if planned is None:
         return Money(price, reason=_reason(cell))
     hourly = price.amount / (HOURS_PER_MONTH if price.per == "month" else 1)
-    seconds, servers = found.encrypted_s, found.servers
+    seconds, servers = planned.encrypted_s, planned.servers
     million = Part(
-        *((each - found.plain_s) * hourly / SECONDS_PER_HOUR for each in (seconds.value, seconds.low, seconds.high))
+        *((value - planned.plain_s) * hourly / SECONDS_PER_HOUR for value in (seconds.value, seconds.low, seconds.high))
     )
     busy = Part(
         *(
-            (each / capacity.SERVERS - 1) * hourly * HOURS_PER_MONTH
-            for each in (servers.value, servers.low, servers.high)
+            (value / capacity.SERVERS - 1) * hourly * HOURS_PER_MONTH
+            for value in (servers.value, servers.low, servers.high)
         )
     )
-    return Money(price, found.key, million, busy)
+    return Money(price, planned.key, million, busy)
 
 
 def _reason(cell: Cell) -> str:
@@ -85,19 +85,19 @@ def line(cell: Cell) -> str:
 
 def _change(part: Part, price: Price) -> str:
     """`$10.8 more (10.6–11.0)`, `$1.20 less (0.90–1.50)` or `$0.50 more (0.20 less to 1.20 more)`: one number of decimals."""
-    known = [abs(each) for each in (part.value, part.low, part.high)]
+    known = [abs(amount) for amount in (part.value, part.low, part.high)]
     decimals = max(0, 2 - math.floor(math.log10(max(known)))) if max(known) else 0
     exact = math.isclose(part.low, part.high, rel_tol=1e-9)
     # A narrow interval needs more decimals than three significant digits have.
     while not exact and f"{part.low:.{decimals}f}" == f"{part.high:.{decimals}f}":
         decimals += 1
-    value, low, high = (f"{each:,.{decimals}f}" for each in known)
-    said = f"{with_currency(value, price)} {_word(part.value)}"
+    value, low, high = (f"{amount:,.{decimals}f}" for amount in known)
+    text = f"{with_currency(value, price)} {_word(part.value)}"
     if exact:
-        return f"{said} (exact)"
+        return f"{text} (exact)"
     if part.low * part.high > 0:
-        return f"{said} ({low}–{high})" if part.low > 0 else f"{said} ({high}–{low})"
-    return f"{said} ({low} {_word(part.low)} to {high} {_word(part.high)})"
+        return f"{text} ({low}–{high})" if part.low > 0 else f"{text} ({high}–{low})"
+    return f"{text} ({low} {_word(part.low)} to {high} {_word(part.high)})"
 
 
 def _word(change: float) -> str:

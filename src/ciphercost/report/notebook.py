@@ -18,18 +18,18 @@ def line(result: Result) -> str:
     """The `repr` of a result: the run, and a line per cell with its main figure and whether that is resolved."""
     shared = cell_text.in_common(result.cells) if len(result.cells) > 1 else ""
     cells = f"{len(result.cells)} cell{'s' * (len(result.cells) != 1)}"
-    said = [f"<ciphercost.Result {result.id}: {cells}{f' of {shared}' * bool(shared)}"]
+    lines = [f"<ciphercost.Result {result.id}: {cells}{f' of {shared}' * bool(shared)}"]
     if warning := disturbed.warning(result.cells):
-        said.append(f"  ! {warning}")
+        lines.append(f"  ! {warning}")
     named = list(zip(cell_text.names(result.cells), result.cells, strict=True))
     for name, cell in named[:MOST]:
         metric = figure_text.lead_metric(cell)
-        figures = [each for each in figure_text.rows(cell) if each.key == metric]
-        cost = "; ".join(f"{each.label} {each.cost} ({each.interval})" for each in figures)
-        said.append(f"  {name}: {_standing(cell, cost)}")
+        figures = [row for row in figure_text.rows(cell) if row.key == metric]
+        cost = "; ".join(f"{figure.label} {figure.cost} ({figure.interval})" for figure in figures)
+        lines.append(f"  {name}: {_standing(cell, cost)}")
     if len(named) > MOST:
-        said.append(f"  and {len(named) - MOST} more")
-    return figure_text.printable("\n".join(said) + ">")
+        lines.append(f"  and {len(named) - MOST} more")
+    return figure_text.printable("\n".join(lines) + ">")
 
 
 def cell_line(cell: Cell) -> str:
@@ -42,14 +42,14 @@ def cell_line(cell: Cell) -> str:
 def _standing(cell: Cell, cost: str) -> str:
     """`37.1 % more server CPU per operation (95 % CI 36.4–37.8 %), differs`, or the status and the reason."""
     metric = figure_text.lead_metric(cell)
-    found = figure_text.resolution(cell, metric) if metric else ""
+    resolution = figure_text.resolution(cell, metric) if metric else ""
     noisy = "disturbed" * bool(disturbance.state(cell))
     failing = (
         f"the {pair_text.name(cell, failures.more(cell.failures))} arm fails more often"
         if cell.failures and failures.differ(cell.failures)
         else ""
     )
-    return ", ".join(filter(None, (cell_text.standing(cell), cost or cell.reason[:200], found, noisy, failing)))
+    return ", ".join(filter(None, (cell_text.standing(cell), cost or cell.reason[:200], resolution, noisy, failing)))
 
 
 def html(result: Result) -> str:
@@ -62,9 +62,11 @@ def html(result: Result) -> str:
                 f"<tr><th scope=row>{escape(name)}</th><td colspan=4>{escape(f'{cell_text.standing(cell)}: {cell.reason}')}</td></tr>"
             )
         named = name + (f" ({cell_text.standing(cell)})" if cell_text.standing(cell) else "")
-        for number, each in enumerate(figures):
+        for number, figure in enumerate(figures):
             head = f"<th scope=rowgroup rowspan={len(figures)}>{escape(named)}</th>" if not number else ""
-            cells = "".join(f"<td>{escape(text)}</td>" for text in (each.label, each.cost, each.interval, each.levels))
+            cells = "".join(
+                f"<td>{escape(text)}</td>" for text in (figure.label, figure.cost, figure.interval, figure.levels)
+            )
             rows.append(f"<tr>{head}{cells}</tr>")
     columns = "".join(
         f"<th scope=col>{escape(text)}</th>" for text in pair_text.worded(HEAD, pair_text.of(result.cells))

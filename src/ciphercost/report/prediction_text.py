@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ciphercost.estimate.notation import decimals_of_half, number
+from ciphercost.model import sizes
 from ciphercost.model.prediction import Prediction, Source
 from ciphercost.model.printable import printable
 from ciphercost.model.result import Part, Price
 from ciphercost.report import money
 from ciphercost.report.capacity import SERVERS
 from ciphercost.report.layout import wrap
-from ciphercost.report.words import figure_text
 
 FIGURES = {
     "rate": "{} operations/s",
@@ -45,23 +45,23 @@ def at_price(of: Prediction, price: Price | None) -> Prediction:
     )
 
 
-def page(found: Sequence[Prediction]) -> str:
+def page(predictions: Sequence[Prediction]) -> str:
     """All predictions, one below the other, and where their load comes from."""
-    each = [list(_lines(each)) for each in found]
-    if found and found[0].sources:
-        each.append(list(_sources(found[0])))
-    return printable("\n\n".join("\n".join(line for text in of for line in wrap(text, "", "  ")) for of in each))
+    sections = [list(_lines(prediction)) for prediction in predictions]
+    if predictions and predictions[0].sources:
+        sections.append(list(_sources(predictions[0])))
+    return printable("\n\n".join("\n".join(line for text in of for line in wrap(text, "", "  ")) for of in sections))
 
 
 def _sources(of: Prediction) -> Iterator[str]:
     """The load, and where each figure of it comes from."""
     yield f"your server's load{f'; an operation is a {of.operation}' if of.operation else ''}:"
-    for each in of.sources:
-        yield f"- {FIGURES[each.figure].format(_figure(each))}: {each.source}"
+    for source in of.sources:
+        yield f"- {FIGURES[source.figure].format(_figure(source))}: {source.source}"
 
 
 def _figure(of: Source) -> str:
-    return figure_text.size(of.value) if of.figure == "bytes_per_operation" else number(of.value)
+    return sizes.size(of.value) if of.figure == "bytes_per_operation" else number(of.value)
 
 
 def _lines(of: Prediction) -> Iterator[str]:
@@ -70,13 +70,13 @@ def _lines(of: Prediction) -> Iterator[str]:
         yield "! the interval holds 0: this run can't tell what encryption adds to such an operation; measure longer"
     yield f"{of.engine} {of.mechanism} adds {interval(of.added_us, 'µs')} to an operation of {number(of.load.cpu_us)} µs: {_pieces(of)}"
     yield f"CPU for the same load: {number(of.busy)} → {number(of.busy + of.added_cores.value)} cores, {_more(of.ratio)}"
-    servers = Part(*(SERVERS * each for each in (of.ratio.value, of.ratio.low, of.ratio.high)))
+    servers = Part(*(SERVERS * ratio for ratio in (of.ratio.value, of.ratio.low, of.ratio.high)))
     yield f"{SERVERS} CPU-bound servers become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
     if of.per_month is not None and of.price is not None:
         digits = max(2, _decimals((of.per_month.high - of.per_month.low) / 2))
         amount = f"{of.per_month.value:,.{digits}f}".replace("-", "−")
-        said = f"{money.with_currency(amount, of.price)} a month ({_ends(of.per_month, digits)})"
-        yield f"money at {money.price_text(of.price)}: {said}"
+        monthly_cost = f"{money.with_currency(amount, of.price)} a month ({_ends(of.per_month, digits)})"
+        yield f"money at {money.price_text(of.price)}: {monthly_cost}"
     if of.model_error:
         yield (
             f"the interval is a prediction's: operations differ from the sum of their costs by {100 * of.model_error:.0f} % (standard "
@@ -106,7 +106,7 @@ def _more(ratio: Part) -> str:
     """`4.6 % more (4.3–4.9 %)`, or `2.2 times (2.1–2.3)` from there."""
     if ratio.value >= 2:
         return interval(ratio, "times")
-    change = Part(*(100 * (each - 1) for each in (ratio.value, ratio.low, ratio.high)))
+    change = Part(*(100 * (factor - 1) for factor in (ratio.value, ratio.low, ratio.high)))
     digits = _decimals((change.high - change.low) / 2)
     return f"{_signed(change.value, digits)} ({_ends(change, digits, ' %')})"
 
@@ -117,7 +117,7 @@ def _signed(percent: float, digits: int) -> str:
 
 def _ends(of: Part, digits: int, unit: str = "") -> str:
     """`4.3–4.9 %`, or `−2.1 to 10.8 %` if the low end is below 0."""
-    low, high = (f"{each:,.{digits}f}".replace("-", "−") for each in (of.low, of.high))
+    low, high = (f"{bound:,.{digits}f}".replace("-", "−") for bound in (of.low, of.high))
     return f"{low} to {high}{unit}" if of.low < 0 else f"{low}–{high}{unit}"
 
 
@@ -139,14 +139,14 @@ def _pieces(of: Prediction) -> str:
         named = {"page": "pages", "kilobyte": "pages and log", "value": "values"}
         return ", ".join(f"{number(us)} for {named.get(unit, _many(unit))}" for unit, us in of.units_us.items())
     trips = of.load.round_trips
-    said = [f"{number(of.request_us)} for {'the operation' if trips == 1 else f'its {number(trips)} round trips'}"]
+    pieces = [f"{number(of.request_us)} for {'the operation' if trips == 1 else f'its {number(trips)} round trips'}"]
     sent = of.load.bytes_per_operation
-    said.append(f"{number(of.bytes_us)} for its {'bytes' if sent is None else figure_text.size(sent)}")
+    pieces.append(f"{number(of.bytes_us)} for its {'bytes' if sent is None else sizes.size(sent)}")
     if of.load.connections:
-        said.append(
+        pieces.append(
             f"{number(of.connections_us)} for its share of {number(of.load.connections)} new connections a second"
         )
-    return ", ".join(said)
+    return ", ".join(pieces)
 
 
 def _many(unit: str) -> str:

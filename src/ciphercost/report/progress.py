@@ -28,6 +28,8 @@ from ciphercost.report.words.figure_text import printable
 
 EVERY = 1.0
 """Seconds between two updates."""
+LOADING_SECONDS = 30.0
+"""Seconds between two lines about a load, where each line stays."""
 ZOOM = 0.1
 """The scale is redrawn when the interval is narrower than this share of it."""
 SETUP_SECONDS = 3.0
@@ -45,6 +47,7 @@ class Lines(Display):
         self._titles: list[str] = []
         self._seen: set[tuple[int, int]] = set()
         self._asked: dict[int, Asked] = {}
+        self._loading = time.monotonic()
 
     def start(
         self,
@@ -68,6 +71,11 @@ class Lines(Display):
         if (cell, session) not in self._seen and name != PREPARING:
             self._seen.add((cell, session))
             self.say(f"{self._titles[cell]}: session {session}, {name}{self._so_far(cell)}")
+
+    def loading(self, cell: int, text: str) -> None:  # noqa: ARG002
+        if time.monotonic() - self._loading >= LOADING_SECONDS:
+            self._loading = time.monotonic()
+            self.say(text)
 
     def expect(self, cell: int, load_seconds: float, operation_s: float) -> None:
         self.say(slower(self._titles[cell], load_seconds, operation_s))
@@ -240,7 +248,7 @@ def scale(first: Estimate, now: Estimate, width: int) -> str:
     """`40 % fewer [          ├──●──┤                 ] 10 % fewer`: the current interval on the scale of the first. Pure."""
     low, high = min(first.low, now.low), max(first.high, now.high)
     span = (high - low) or 1.0
-    least, most = (worded(Estimate(each, low, high), "more", "fewer") for each in (low, high))
+    least, most = (worded(Estimate(ratio, low, high), "more", "fewer") for ratio in (low, high))
     before, after = f"{least} [", f"] {most}"
     inner = max(5, width - len(before) - len(after))
 
@@ -330,17 +338,17 @@ class Screen(Display):
         self, titles: list[str], load_seconds: list[float], wall_seconds: float, sessions: Sequence[int] = ()
     ) -> None:
         planned = sessions or [0] * len(titles)
-        self._cells = [Shown(*each) for each in zip(titles, load_seconds, planned, strict=True)]
+        self._cells = [Shown(*cell_plan) for cell_plan in zip(titles, load_seconds, planned, strict=True)]
         self._clock = Clock(self._now())
         self.say(outline(len(titles), sum(load_seconds), wall_seconds))
 
     def kept(self, cell: int, sessions: int, *, done: bool) -> None:
-        own = self._cells[cell]
+        progress = self._cells[cell]
         if done:
-            own.state = "ok"
+            progress.state = "ok"
         elif sessions:
-            own.kept = sessions
-            self.say(f"{own.title}: {counted(sessions)} already recorded")
+            progress.kept = sessions
+            self.say(f"{progress.title}: {counted(sessions)} already recorded")
 
     def say(self, text: str) -> None:
         with CLOSED:
@@ -348,39 +356,43 @@ class Screen(Display):
                 self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def phase(self, cell: int, session: int, name: str) -> None:
-        own = self._cells[cell]
+        progress = self._cells[cell]
         quiet = name not in (*COUNTED, "warmup", "warm-up", "pilot")
-        if session != own.session and name != PREPARING:
-            own.session, own.begun = session, own.begun + 1
-            own.sessions = max(own.sessions, own.begun)
-        changed = name != own.phase
-        self._current, own.phase = cell, name
+        if session != progress.session and name != PREPARING:
+            progress.session, progress.begun = session, progress.begun + 1
+            progress.sessions = max(progress.sessions, progress.begun)
+        changed = name != progress.phase
+        self._current, progress.phase = cell, name
         self._draw(at_once=quiet and changed)
 
+    def loading(self, cell: int, text: str) -> None:
+        self._current, self._cells[cell].phase = cell, text
+        self._draw()
+
     def slice(self, cell: int, seconds: float, rate: float, arm: str, marks: Sequence[str] | None = None) -> None:
-        own = self._cells[cell]
-        own.spent_s += seconds
-        own.rates = {**own.rates, arm: rate}
+        progress = self._cells[cell]
+        progress.spent_s += seconds
+        progress.rates = {**progress.rates, arm: rate}
         if marks is not None:
-            own.slices += 1
-            own.marked += bool(marks)
-            own.marks.update(marks)
+            progress.slices += 1
+            progress.marked += bool(marks)
+            progress.marks.update(marks)
         self._draw()
 
     def expect(self, cell: int, load_seconds: float, operation_s: float) -> None:
-        own = self._cells[cell]
-        own.load_s = max(own.load_s, load_seconds)
-        self.say(slower(own.title, load_seconds, operation_s))
+        progress = self._cells[cell]
+        progress.load_s = max(progress.load_s, load_seconds)
+        self.say(slower(progress.title, load_seconds, operation_s))
 
     def interval(self, cell: int, estimate: Asked) -> None:
         self._cells[cell].asked = estimate
 
     def done(self, cell: int, text: str) -> None:
-        own = self._cells[cell]
-        own.ask()
-        own.state = text.partition(":")[0]
-        if own.state != "ok":
-            self.say(f"{own.title}: {own.state}")
+        progress = self._cells[cell]
+        progress.ask()
+        progress.state = text.partition(":")[0]
+        if progress.state != "ok":
+            self.say(f"{progress.title}: {progress.state}")
         self._draw(at_once=True)
 
     def _draw(self, *, at_once: bool = False) -> None:

@@ -51,41 +51,41 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
     """The headline figures of every study, in the order of the studies."""
-    return [each for outcome in outcomes if outcome.result is not None for each in rows_of(outcome.result)]
+    return [study_row for outcome in outcomes if outcome.result is not None for study_row in rows_of(outcome.result)]
 
 
 def rows_of(result: StudyResult) -> list[Row]:
     """One study's headline figure for each operation."""
     shown = studies.get(result.study).headline(result)
-    several = len({each.operation for each in shown}) > 1
+    several = len({study_figure.operation for study_figure in shown}) > 1
     return [
         Row(
             result.study,
-            what(each, several),
-            each.figure,
-            each.published,
-            each.here,
-            each.ours,
-            each.low,
-            each.high,
-            each.source if each.published is not None else "",
-            each.bound,
+            what(study_figure, several),
+            study_figure.figure,
+            study_figure.published,
+            study_figure.here,
+            study_figure.ours,
+            study_figure.low,
+            study_figure.high,
+            study_figure.source if study_figure.published is not None else "",
+            study_figure.bound,
         )
-        for each in shown
+        for study_figure in shown
     ]
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """One sentence: how many studies were replicated in direction and size, in direction only, and so on."""
     counts: dict[str, int] = {}
-    for each in outcomes:
-        said = "without a result"
-        if each.result is not None:
-            head = agreement.head(studies.get(each.study).judged(each.result))
-            said = (head[0].lower() + head[1:]).removeprefix("direction and size ")
-        counts[said] = counts.get(said, 0) + 1
+    for outcome in outcomes:
+        verdict = "without a result"
+        if outcome.result is not None:
+            head = agreement.head(studies.get(outcome.study).judged(outcome.result))
+            verdict = (head[0].lower() + head[1:]).removeprefix("direction and size ")
+        counts[verdict] = counts.get(verdict, 0) + 1
     several = f"{len(outcomes)} published stud{'y' if len(outcomes) == 1 else 'ies'}"
-    return f"{several}: {'; '.join(f'{count} {said}' for said, count in counts.items())}."
+    return f"{several}: {'; '.join(f'{count} {verdict}' for verdict, count in counts.items())}."
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
@@ -112,20 +112,31 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
-    found = rows_of(result)
+    study_rows = rows_of(result)
     verdict = f"{agreement.counted(studies.get(result.study).judged(result))}."
     yield from wrap(" ".join(filter(None, (verdict, unreliable))), "  ", "    ")
     yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
-    for figure in dict.fromkeys(each.figure for each in found):
-        printed = dict.fromkeys(each.source for each in found if each.figure == figure and each.source)
+    for figure in dict.fromkeys(study_row.figure for study_row in study_rows):
+        printed = dict.fromkeys(
+            study_row.source for study_row in study_rows if study_row.figure == figure and study_row.source
+        )
         where = f" (published: {', '.join(printed)})" if printed else ""
         yield from wrap(f"{figure}, encrypted compared with plain{where}", "  ", "    ")
-        for each in (one for one in found if one.figure == figure):
+        for study_row in (one for one in study_rows if one.figure == figure):
             ours = StudyFigure(
-                "", figure, "", "cost", each.published, None, each.ours, each.low, each.high, bound=each.bound
+                "",
+                figure,
+                "",
+                "cost",
+                study_row.published,
+                None,
+                study_row.ours,
+                study_row.low,
+                study_row.high,
+                bound=study_row.bound,
             )
-            published = claimed(ours) if each.published is not None else NOT_PUBLISHED
-            yield from _columns(each.what, published, change(each.here, figure), with_interval(ours))
+            published = claimed(ours) if study_row.published is not None else NOT_PUBLISHED
+            yield from _columns(study_row.what, published, change(study_row.here, figure), with_interval(ours))
 
 
 NAME = 22

@@ -45,7 +45,7 @@ def with_failures(cell: Cell) -> Cell:
     of = cell.failures
     if of is None or not failures.differ(of):
         return cell
-    kept = {name: each for name, each in cell.overhead.items() if not name.startswith("latency_")}
+    kept = {name: estimate for name, estimate in cell.overhead.items() if not name.startswith("latency_")}
     if "throughput" in kept and of.throughput is not None:
         kept["throughput"] = of.throughput
     return msgspec.structs.replace(cell, overhead=kept)

@@ -45,16 +45,16 @@ class _Cells(NamedTuple):
 def trend(runs: Sequence[Run], *, fail_on_rise: bool = False) -> Trend:
     """The trend of at least two runs; a run that is given twice counts once. Raises UsageError."""
     ordered = _in_order(runs)
-    every = [each for each in _matched(ordered) if len(each.members) > 1]
-    once = sum(len(run.result.cells) for run in ordered) - sum(len(each.members) for each in every)
-    known = [_known(ordered, each) for each in every]
-    made, least = _tested(ordered, known)
-    rose = any(each.shifts and each.shifts[-1].higher for each in made)
+    every = [cells for cells in _matched(ordered) if len(cells.members) > 1]
+    once = sum(len(run.result.cells) for run in ordered) - sum(len(cells.members) for cells in every)
+    known = [_known(ordered, cells) for cells in every]
+    series, least = _tested(ordered, known)
+    rose = any(cell_series.shifts and cell_series.shifts[-1].higher for cell_series in series)
     return Trend(
         format=FORMAT,
         runs=[_side(run) for run in ordered],
         least_runs=least,
-        series=made,
+        series=series,
         once=once,
         machines=_machines(ordered),
         exit_status=ROSE if fail_on_rise and rose else DONE,
@@ -73,12 +73,12 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
 
 def _began(run: Run) -> datetime:
     try:
-        found = datetime.fromisoformat(run.result.started)
+        began = datetime.fromisoformat(run.result.started)
     except ValueError:
         raise UsageError(
             f"{run.name}: its start '{run.result.started}' is not a time, so it has no place in a trend; leave it out"
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return began if began.tzinfo else began.replace(tzinfo=UTC)
 
 
 def _side(run: Run) -> Side:
@@ -92,17 +92,17 @@ def _side(run: Run) -> Side:
 
 def _matched(runs: Sequence[Run]) -> list[_Cells]:
     """Each run's cells are matched with the newest cell of every series."""
-    found: list[_Cells] = []
+    series: list[_Cells] = []
     for number, run in enumerate(runs):
-        newest = [runs[each.members[-1][0]].result.cells[each.members[-1][1]] for each in found]
+        newest = [runs[cells.members[-1][0]].result.cells[cells.members[-1][1]] for cells in series]
         pairs, (_, alone) = match(newest, run.result.cells)
         for of, cell in pairs:
-            if {each.name for each in unlike(newest[of], run.result.cells[cell])} <= MAY_CHANGE:
-                found[of].members.append((number, cell))
+            if {change.name for change in unlike(newest[of], run.result.cells[cell])} <= MAY_CHANGE:
+                series[of].members.append((number, cell))
             else:
                 alone.append(cell)
-        found += [_Cells([(number, cell)]) for cell in sorted(alone)]
-    return found
+        series += [_Cells([(number, cell)]) for cell in sorted(alone)]
+    return series
 
 
 class _Known(NamedTuple):
@@ -151,15 +151,15 @@ def _no_number(cell: Cell, metric: str) -> str:
 
 def _facts(result: Result, cell: Cell) -> dict[str, Any]:
     """What may explain a change of the cost, by name."""
-    found: dict[str, Any] = {"server version": cell.version, "client": cell.client}
-    found |= {name.replace("_", " "): cell.encryption.get(name) for name in ACHIEVED}
-    found |= {f"machine {name}": result.machine.get(name) for name in MACHINE}
+    facts: dict[str, Any] = {"server version": cell.version, "client": cell.client}
+    facts |= {name.replace("_", " "): cell.encryption.get(name) for name in ACHIEVED}
+    facts |= {f"machine {name}": result.machine.get(name) for name in MACHINE}
     # Which cores they are changes from run to run without a reason; how many does not.
-    found |= {f"number of cores of {name}": _count(value) for name, value in cell.cores.items()}
-    found |= {
+    facts |= {f"number of cores of {name}": _count(value) for name, value in cell.cores.items()}
+    facts |= {
         f"{result.tool.get('name', 'tool')} {name}": value for name, value in result.tool.items() if name != "name"
     }
-    return found | {"mode": cell.mode}
+    return facts | {"mode": cell.mode}
 
 
 def _count(cores: str) -> str:
@@ -167,27 +167,27 @@ def _count(cores: str) -> str:
     if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cores):
         return cores
     ranges = [[int(end) for end in part.split("-")] for part in cores.split(",")]
-    return str(sum(each[-1] - each[0] + 1 for each in ranges))
+    return str(sum(core_range[-1] - core_range[0] + 1 for core_range in ranges))
 
 
 def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     same = {name for name in now if alike(name.removeprefix("machine "), before.get(name), now.get(name))}
-    found = changes(before, now, [name for name in {**before, **now} if name not in same])
+    differences = changes(before, now, [name for name in {**before, **now} if name not in same])
     return [
-        msgspec.structs.replace(each, name=each.name.removeprefix("machine "))
-        for each in found
-        if each.reference or each.other
+        msgspec.structs.replace(change, name=change.name.removeprefix("machine "))
+        for change in differences
+        if change.reference or change.other
     ]
 
 
 def _machines(runs: Sequence[Run]) -> list[tuple[str, list[int]]]:
-    found: dict[str, list[int]] = {}
+    by_machine: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
         machine = run.result.machine
         cores = machine.get("cores")
         text = ", ".join(filter(None, (str(machine.get("cpu") or ""), f"{cores} cores" if cores else "")))
-        found.setdefault(text or "unknown", []).append(number)
-    return list(found.items()) if len(found) > 1 else []
+        by_machine.setdefault(text or "unknown", []).append(number)
+    return list(by_machine.items()) if len(by_machine) > 1 else []
 
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,66 +195,70 @@ def _machines(runs: Sequence[Run]) -> list[tuple[str, list[int]]]:
 
 def _tested(runs: Sequence[Run], known: Sequence[_Known]) -> tuple[list[Series], int]:
     """The series, and the fewest runs that a tested one has."""
-    least = history.least_runs(max(1, sum(len(each.points) >= history.least_runs(1) for each in known)))
-    samples = [history.series(each.intervals) if len(each.points) >= least else None for each in known]
-    tests = [history.one_level(each) if each is not None else None for each in samples]
-    corrected = iter(statistics.holm([each.p_value for each in tests if each is not None]))
-    made = []
-    for each, sample, test in zip(known, samples, tests, strict=True):
+    least = history.least_runs(max(1, sum(len(known_series.points) >= history.least_runs(1) for known_series in known)))
+    samples = [
+        history.series(known_series.intervals) if len(known_series.points) >= least else None for known_series in known
+    ]
+    tests = [history.one_level(sample) if sample is not None else None for sample in samples]
+    corrected = iter(statistics.holm([test.p_value for test in tests if test is not None]))
+    tested = []
+    for known_series, sample, test in zip(known, samples, tests, strict=True):
         if sample is None or test is None:
-            made.append(_series(each, "too-few", [], []))
+            tested.append(_series(known_series, "too-few", [], []))
             continue
         p = next(corrected)
         # The level of the parts of a series that changed is that at which Holm's correction tested the whole.
         level = ALPHA * test.p_value / p if p > 0 else ALPHA
         at = history.changes(sample, test, min(ALPHA, level)) if p < ALPHA else []
-        levels, shifts = _levels(runs, each, sample, at)
+        levels, shifts = _levels(runs, known_series, sample, at)
         correlated, withheld = None, 0
         if shifts:
             correlated = correlated_runs.test(sample, [0, *(shift.point for shift in shifts), len(sample.values)])
-            if correlated.p_value >= ALPHA and len(each.points) >= correlated_runs.FEW:
+            if correlated.p_value >= ALPHA and len(known_series.points) >= correlated_runs.FEW:
                 withheld = len(shifts)
-                levels, shifts = _levels(runs, each, sample, [])
-        series = _series(each, "changed" if shifts else "unchanged", levels, shifts)
+                levels, shifts = _levels(runs, known_series, sample, [])
+        series = _series(known_series, "changed" if shifts else "unchanged", levels, shifts)
         step = (
             math.expm1(test.smallest_step)
             if not shifts and not withheld and test.smallest_step < math.log(LARGEST)
             else None
         )
-        made.append(msgspec.structs.replace(series, p_value=p, smallest_step=step))
+        tested.append(msgspec.structs.replace(series, p_value=p, smallest_step=step))
         if correlated is not None:
-            made[-1] = msgspec.structs.replace(made[-1], correlation=correlated.rho, withheld=withheld)
-    return made, least
+            tested[-1] = msgspec.structs.replace(tested[-1], correlation=correlated.rho, withheld=withheld)
+    return tested, least
 
 
-def _series(of: _Known, found: Found, levels: list[Level], shifts: list[Shift]) -> Series:
-    return Series(of.title, of.metric, of.label, found, of.points, levels, shifts, of.gaps)
+def _series(of: _Known, outcome: Found, levels: list[Level], shifts: list[Shift]) -> Series:
+    return Series(of.title, of.metric, of.label, outcome, of.points, levels, shifts, of.gaps)
 
 
 def _levels(runs: Sequence[Run], of: _Known, sample: history.Series, at: list[int]) -> tuple[list[Level], list[Shift]]:
     margin = max((run.result.spec.margin for run in runs if run.result.spec), default=0.01)
-    found = history.certain(sample, at, math.log1p(margin))
+    certain_levels = history.certain(sample, at, math.log1p(margin))
     levels = [
         Level(
             first,
             last - 1,
             _estimate(mean, "encrypted ÷ plain"),
-            added_text.over([each.added for each in of.points[first:last]]),
+            added_text.over([point.added for point in of.points[first:last]]),
         )
-        for (first, last), mean in zip(itertools.pairwise(found.edges), found.means(), strict=True)
+        for (first, last), mean in zip(itertools.pairwise(certain_levels.edges), certain_levels.means(), strict=True)
     ]
     shifts = []
-    for number, difference in enumerate(found.differences()):
-        earliest, latest = found.place(number)
-        candidates = [(point, each) for point in range(earliest, latest + 1) for each in of.points[point].changed]
+    for number, difference in enumerate(certain_levels.differences()):
+        earliest, latest = certain_levels.place(number)
+        candidates = [
+            (point, candidate) for point in range(earliest, latest + 1) for candidate in of.points[point].changed
+        ]
         change = _estimate(difference, "ratio of ratios")
         higher = (change.ratio < 1) == (of.metric == "throughput")
-        shifts.append(Shift(found.edges[number + 1], earliest, latest, change, higher, candidates))
+        shifts.append(Shift(certain_levels.edges[number + 1], earliest, latest, change, higher, candidates))
     return levels, shifts
 
 
 def _estimate(interval: Interval, unit: str) -> Estimate:
     low, high = interval.bounds()
-    ratio, low, high = (math.exp(each) for each in (interval.centre, low, high))
+    ratio, low, high = (math.exp(value) for value in (interval.centre, low, high))
     p = interval.p_value() if unit == "ratio of ratios" else None
     return Estimate(ratio, low, high, n=interval.n, method=interval.method(), p_value=p, unit=unit)

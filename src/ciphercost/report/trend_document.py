@@ -31,37 +31,37 @@ RATIO = ("newest level", "95 % interval")
 MANY = "runs; --format csv lists each, -o trend.html draws them"
 
 
-def of(found: Trend) -> Document:
+def of(trend: Trend) -> Document:
     """The document."""
-    title = f"Trend of {len(found.runs)} runs, {words.span(found)}"
-    return Document("trend", title, words.headline(found), list(_blocks(found)))
+    title = f"Trend of {len(trend.runs)} runs, {words.span(trend)}"
+    return Document("trend", title, words.headline(trend), list(_blocks(trend)))
 
 
-def _blocks(found: Trend) -> Iterator[Block]:
-    yield from (Text(text) for text in words.added(found))
-    if found.machines:
-        yield Alarm(words.LOUD, words.machines(found))
-    if found.series and all(each.found == "too-few" for each in found.series):
+def _blocks(trend: Trend) -> Iterator[Block]:
+    yield from (Text(text) for text in words.added(trend))
+    if trend.machines:
+        yield Alarm(words.LOUD, words.machines(trend))
+    if trend.series and all(series.found == "too-few" for series in trend.series):
         yield Text(words.FEW)
-    if found.once:
-        yield Text(f"{found.once} cell{'s' * (found.once != 1)} {words.ONCE}.")
-    if found.series:
-        yield _summary(found)
+    if trend.once:
+        yield Text(f"{trend.once} cell{'s' * (trend.once != 1)} {words.ONCE}.")
+    if trend.series:
+        yield _summary(trend)
     if changes := [
-        Item(f"{series.title}: {words.shift_text(found, series, shift)}; {words.candidates(series, shift)}")
-        for series in found.series
+        Item(f"{series.title}: {words.shift_text(trend, series, shift)}; {words.candidates(series, shift)}")
+        for series in trend.series
         for shift in series.shifts
     ]:
         yield Items(changes, summary=True)
-    for number, series in enumerate(found.series):
-        yield Section(series.title, list(_series(found, series, number)))
+    for number, series in enumerate(trend.series):
+        yield Section(series.title, list(_series(trend, series, number)))
     yield Section("How changes are found", [Text(words.METHOD)], background=True)
-    yield Section("Runs", [_runs(found)], background=True)
+    yield Section("Runs", [_runs(trend)], background=True)
 
 
-def _summary(found: Trend) -> Table:
-    tells = any(map(words.tells_added, found.series))
-    rows = [_row(series, tells=tells) for series in found.series]
+def _summary(trend: Trend) -> Table:
+    tells = any(map(words.tells_added, trend.series))
+    rows = [_row(series, tells=tells) for series in trend.series]
     head = (*SUMMARY, *(ADDED if tells else ()), *RATIO)
     return Table("The newest cost of each cell", head, rows, "summary", right=frozenset({1, 3}))
 
@@ -76,12 +76,12 @@ def _row(series: Series, *, tells: bool) -> tuple[str, ...]:
     return series.title, str(len(series.points)), FOUND[series.found], *(known if tells else ()), *ratio
 
 
-def _series(found: Trend, series: Series, number: int) -> Iterator[Block]:
-    if (added := words.added_now(series)) and not any(words.added(found)):
+def _series(trend: Trend, series: Series, number: int) -> Iterator[Block]:
+    if (added := words.added_now(series)) and not any(words.added(trend)):
         yield Note("added", added)
-    yield Note("verdict", words.verdict(found, series))
+    yield Note("verdict", words.verdict(trend, series))
     for shift in series.shifts:
-        yield Note("change", words.shift_text(found, series, shift))
+        yield Note("change", words.shift_text(trend, series, shift))
         yield Note("cause", words.candidates(series, shift))
     if series.levels:
         figures = (*words.ADDED, series.label) if words.tells_added(series) else (series.label, "95 % interval", "")
@@ -92,20 +92,20 @@ def _series(found: Trend, series: Series, number: int) -> Iterator[Block]:
             for count, (point, changes) in enumerate(words.events(series), 1)
         ]
         table = Table(
-            "Runs", words.head_of_runs(series), list(words.rows_of_runs(found, series)), "figures",
+            "Runs", words.head_of_runs(series), list(words.rows_of_runs(trend, series)), "figures",
             names=2, notes=1, many=MANY, right=frozenset({0, 2}),
         )  # fmt: skip
-        yield Plotted(partial(_plot, found, series, number), table, legend)
+        yield Plotted(partial(_plot, trend, series, number), table, legend)
     if gaps := [
-        Item(f"run {gap.run + 1} ({words.when(found, gap.run)}): no number: {gap.reason}") for gap in series.gaps
+        Item(f"run {gap.run + 1} ({words.when(trend, gap.run)}): no number: {gap.reason}") for gap in series.gaps
     ]:
         yield Items(gaps)
 
 
-def _plot(found: Trend, series: Series, number: int) -> Plot:
+def _plot(trend: Trend, series: Series, number: int) -> Plot:
     from ciphercost.report.plots import history
 
-    return history.plot(found, series, number)
+    return history.plot(trend, series, number)
 
 
 def _levels(series: Series) -> Iterator[tuple[str, str, str, str]]:
@@ -118,9 +118,9 @@ def _levels(series: Series) -> Iterator[tuple[str, str, str, str]]:
         yield words.runs_of(series, level), *added, f"{ratio[0]} ({ratio[1]})"
 
 
-def _runs(found: Trend) -> Table:
+def _runs(trend: Trend) -> Table:
     rows: list[tuple[str, ...]] = [
-        (str(number), words.when(found, number - 1), run.name, run.id, run.mode)
-        for number, run in enumerate(found.runs, start=1)
+        (str(number), words.when(trend, number - 1), run.name, run.id, run.mode)
+        for number, run in enumerate(trend.runs, start=1)
     ]
     return Table("All runs, in the order in which they began", ("run", "began", "name", "id", "mode"), rows, minor=True)

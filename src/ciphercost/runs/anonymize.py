@@ -31,7 +31,7 @@ _PATH = re.compile(r"(?<![\w./…])/(?!(?:" + "|".join(PUBLIC) + r")/)(?:[^\s/'\
 """The directories of an absolute path, before its last part."""
 _USER = re.compile(r"(?<=://)[^/@\s'\"]+@")
 OUTPUTS = ("-o", "--output", "--json")
-PATHS = ("sql", "csv", "headers_file", "ca", "cert", "key", "bindir", "driver")
+PATHS = ("sql", "csv", "dump", "headers_file", "ca", "cert", "key", "bindir", "driver")
 """Keys of a cell's spec whose value is a path."""
 
 Change = Callable[[str], str]
@@ -50,30 +50,30 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
         (cell.listen.strip() for cell in cells),
     )
     files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).is_file()}
-    made = dict(files)
+    published = dict(files)
     for name, content in files.items():
         if name == "slices.jsonl":
-            made[name] = _lines(content, hide, condense)
+            published[name] = _lines(content, hide, condense)
         elif name not in ("storage.jsonl", "profile.jsonl"):
-            made[name] = _document(content, hide)
-    changed = [name for name in HASHED if name in made and made[name] != files[name]]
+            published[name] = _document(content, hide)
+    changed = [name for name in HASHED if name in published and published[name] != files[name]]
     if changed and facts.hashes:
-        plan = json.loads(made["plan.json"])
-        plan["hashes"] = {name: hashlib.sha256(made[name]).hexdigest() for name in HASHED if name in made}
+        plan = json.loads(published["plan.json"])
+        plan["hashes"] = {name: hashlib.sha256(published[name]).hexdigest() for name in HASHED if name in published}
         plan["full_hashes"] = {name: facts.hashes[name] for name in changed if name in facts.hashes} | facts.full_hashes
-        made["plan.json"] = _dumped(plan)
-    return made
+        published["plan.json"] = _dumped(plan)
+    return published
 
 
 def hiding(urls: Iterable[str], addresses: Iterable[str] = ()) -> Change:
     """What replaces directories, users, names of the user's servers, and addresses of the user's machine in a text."""
     names = {host for url in urls for host in _hosts(url)} | {
-        each for each in addresses if each and not is_loopback(each)
+        address for address in addresses if address and not is_loopback(address)
     }
     names -= LOCAL
     # A name of one word may be a word of the record too (`mysql`), so it is replaced in addresses only.
-    known = [rf"(?<![\w.-]){re.escape(each)}(?![\w-])" for each in sorted(names) if re.search(r"[.:]", each)]
-    known += [rf"(?<=//){re.escape(each)}(?![\w.-])" for each in sorted(names) if not re.search(r"[.:]", each)]
+    known = [rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in sorted(names) if re.search(r"[.:]", name)]
+    known += [rf"(?<=//){re.escape(name)}(?![\w.-])" for name in sorted(names) if not re.search(r"[.:]", name)]
     hosts = re.compile("|".join(known)) if known else None
 
     def hide(text: str) -> str:
@@ -86,8 +86,8 @@ def hiding(urls: Iterable[str], addresses: Iterable[str] = ()) -> Change:
 
 def _hosts(url: str) -> Iterator[str]:
     """The hosts in a URL. There may be two URLs, of a web server, or several hosts in one, of a JDBC driver."""
-    for each in url.split():
-        address = re.split(r"[/?;#]", each.rpartition("://")[2])[0].rpartition("@")[2]
+    for single_url in url.split():
+        address = re.split(r"[/?;#]", single_url.rpartition("://")[2])[0].rpartition("@")[2]
         for one in address.split(","):
             host = one.partition("]")[0].removeprefix("[") if one.startswith("[") else one.partition(":")[0]
             yield from [host] * bool(host)
@@ -99,13 +99,13 @@ def _command(text: str, hide: Change) -> str:
         words = shlex.split(text)
     except ValueError:
         return hide(text)
-    made, left = [], iter(words)
+    kept, left = [], iter(words)
     for word in left:
         if word in OUTPUTS:
             next(left, None)
-        elif not word.startswith(tuple(f"{each}=" for each in OUTPUTS if each.startswith("--"))):
-            made.append(hide(_file(word)))
-    return " ".join(word if word.startswith(HIDDEN) and " " not in word else shlex.quote(word) for word in made)
+        elif not word.startswith(tuple(f"{option}=" for option in OUTPUTS if option.startswith("--"))):
+            kept.append(hide(_file(word)))
+    return " ".join(word if word.startswith(HIDDEN) and " " not in word else shlex.quote(word) for word in kept)
 
 
 def _file(path: str) -> str:
@@ -113,7 +113,7 @@ def _file(path: str) -> str:
     if "://" in path:
         return path
     option, equals, value = path.partition("=") if path.startswith("--") else ("", "", path)
-    parts = [each if _of_system(each) else f"{HIDDEN}/{each.rpartition('/')[2]}" for each in value.split(":")]
+    parts = [part if _of_system(part) else f"{HIDDEN}/{part.rpartition('/')[2]}" for part in value.split(":")]
     return f"{option}{equals}{':'.join(parts)}"
 
 
@@ -140,9 +140,9 @@ def _walk(value: Any, hide: Change, name: str = "") -> Any:
         case str():
             return hide(value)
         case list():
-            return [_walk(each, hide, name) for each in value]
+            return [_walk(item, hide, name) for item in value]
         case dict():
-            return {key: _walk(each, hide, key) for key, each in value.items()}
+            return {key: _walk(item, hide, key) for key, item in value.items()}
     return value
 
 
@@ -153,7 +153,7 @@ def _dumped(value: Any) -> bytes:
 def _lines(content: bytes, hide: Change, condense: bool) -> bytes:
     """slices.jsonl without private text, and if condensed, without the histograms that no estimate reads."""
     decoder, encoder = msgspec.json.Decoder(SliceRecord), msgspec.json.Encoder()
-    made = []
+    lines = []
     for line in content.splitlines(keepends=True):
         record = decoder.decode(line)
         agent, new = record.agent, record
@@ -166,5 +166,5 @@ def _lines(content: bytes, hide: Change, condense: bool) -> bytes:
             if condense and agent.histogram and not (record.phase in OPEN_LOOP and record.position):
                 fresh = msgspec.structs.replace(fresh, histogram="")
             new = new if fresh is agent else msgspec.structs.replace(new, agent=fresh)
-        made.append(line if new is record else encoder.encode(new) + b"\n")
-    return b"".join(made)
+        lines.append(line if new is record else encoder.encode(new) + b"\n")
+    return b"".join(lines)

@@ -135,8 +135,8 @@ def pack(files: dict[str, bytes], name: str, target: Path) -> None:
     """Write files as `.tar.xz`, in a directory of this name. The same files give the same bytes: no owner, no times."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for each, content in sorted(files.items()):
-            member = tarfile.TarInfo(f"{name}/{each}")
+        for file_name, content in sorted(files.items()):
+            member = tarfile.TarInfo(f"{name}/{file_name}")
             member.size, member.mode = len(content), 0o644
             tar.addfile(member, io.BytesIO(content))
     target.write_bytes(lzma.compress(packed.getvalue(), preset=9 | lzma.PRESET_EXTREME))

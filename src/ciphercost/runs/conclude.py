@@ -25,14 +25,14 @@ def result_of(directory: Path) -> Result:
 
 def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
     """The published study beside its repetition here; None unless this is a `replicate` run. Leaves out unproven arms."""
-    if (found := read_study(directory)) is None:
+    if (record := read_study(directory)) is None:
         return None
     from ciphercost import studies
 
-    made = studies.get(found.study).compare(found, cells)
+    result = studies.get(record.study).compare(record, cells)
     ours = {cell.conditions["idle"] for cell in cells if "idle" in cell.conditions}
-    if not found.idle or not ours - {found.idle}:
-        return made
-    modes = f"idle cores {found.idle} in the published procedure here and {' and '.join(sorted(ours))} in ciphercost's method"
+    if not record.idle or not ours - {record.idle}:
+        return result
+    modes = f"idle cores {record.idle} in the published procedure here and {' and '.join(sorted(ours))} in ciphercost's method"
     apart = f"{modes}, so their CPU figures and rates are not comparable (METHODOLOGY.md, Idle cores)"
-    return msgspec.structs.replace(made, findings=[*made.findings, apart])
+    return msgspec.structs.replace(result, findings=[*result.findings, apart])

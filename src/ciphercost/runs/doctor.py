@@ -84,10 +84,10 @@ def _agent() -> Iterator[Check]:
 
 def _java() -> Check:
     try:
-        found = java.find()
+        program = java.find()
     except MissingServer as error:
         return "java", "warn", f"{error} Only --client jdbc and h2 need Java."
-    return "java", "ok", f"Java {java.version(str(found))} ({found}), for --client jdbc and h2"
+    return "java", "ok", f"Java {java.version(str(program))} ({program}), for --client jdbc and h2"
 
 
 def _aes() -> Check:
@@ -97,9 +97,9 @@ def _aes() -> Check:
         if name.strip() in ("flags", "Features"):
             flags = set(value.split())
             break
-    found = [name for name in ("aes", "pclmulqdq", "vaes", "vpclmulqdq", "pmull", "sha2") if name in flags]
+    instructions = [name for name in ("aes", "pclmulqdq", "vaes", "vpclmulqdq", "pmull", "sha2") if name in flags]
     if "aes" in flags:
-        return "AES instructions", "ok", ", ".join(found)
+        return "AES instructions", "ok", ", ".join(instructions)
     return (
         "AES instructions",
         "warn",
@@ -207,11 +207,11 @@ def _link() -> Check:
 
 def _programs() -> Iterator[Check]:
     """Return one line for each missing program, and one for all that are present."""
-    for each in programs.PROGRAMS:
-        if not each.found():
-            yield each.name, "warn", each.missing()
-    if found := [each.found() for each in programs.PROGRAMS if each.found()]:
-        yield "programs", "ok", ", ".join(found)
+    for program in programs.PROGRAMS:
+        if not program.found():
+            yield program.name, "warn", program.missing()
+    if paths := [program.found() for program in programs.PROGRAMS if program.found()]:
+        yield "programs", "ok", ", ".join(paths)
 
 
 def _debian() -> Check:
@@ -235,9 +235,9 @@ def _fscrypt() -> Check:
     name = "fscrypt"
     try:
         image.check_rights()
-        with supervisor.Supervisor(run_directory.new_id()) as made:
-            place = supervisor.scratch(made.run_id, made) / "try"
-            with image.mounted(made, place, 0):
+        with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+            place = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "try"
+            with image.mounted(run_supervisor, place, 0):
                 (place / "directory").mkdir()
                 mode = policy.MODES["aes-256-xts"]
                 policy.make(place / "directory", mode, policy.add_key(place, os.urandom(policy.KEY_BYTES)))
@@ -252,14 +252,14 @@ def _fscrypt() -> Check:
 def _fuse() -> Check:
     try:
         fuse.check_rights()
-        found = tools.tool("gocryptfs", fetch=False)
+        path = tools.tool("gocryptfs", fetch=False)
     except MissingServer:
         if reason := debian.debian_possible():
             return "gocryptfs", "warn", f"not found, and ciphercost can't fetch it: {reason}"
         return "gocryptfs", "ok", "not installed; ciphercost fetches it from Debian when a run needs it"
     except CiphercostError as error:
         return "gocryptfs", "warn", str(error)
-    return "gocryptfs", "ok", str(found)
+    return "gocryptfs", "ok", str(path)
 
 
 def _engines() -> Iterator[Check]:
@@ -267,21 +267,21 @@ def _engines() -> Iterator[Check]:
         if engines.get(name).foreign:
             continue
         try:
-            found = list(engines.get(name).available())
+            installations = list(engines.get(name).available())
         except CiphercostError as error:
             yield name, "warn", str(error)
             continue
-        if not found:
+        if not installations:
             yield name, "warn", f"not found. `ciphercost install {name}` fetches it."
-        for each in found:
-            version = f"{each.version} " if each.version else ""
-            yield name, "ok", f"{version}from {each.source}: {each.location}"
+        for installation in installations:
+            version = f"{installation.version} " if installation.version else ""
+            yield name, "ok", f"{version}from {installation.source}: {installation.location}"
 
 
 def _sandbox() -> Check:
     version = confinement.abi()
-    found = "; ".join(confinement.restricts(version))
-    text = f"servers and agents get: {found}"
+    restrictions = "; ".join(confinement.restricts(version))
+    text = f"servers and agents get: {restrictions}"
     if len(confinement.restricts(version)) == len(confinement.restricts(confinement.COMPLETE)):
         return "sandbox", "ok", text
     why = f"this kernel's Landlock is version {version}" if version else "this kernel has no Landlock"
@@ -290,12 +290,12 @@ def _sandbox() -> Check:
 
 def _leftovers() -> Check:
     try:
-        found = leftovers.leftovers()
+        remains = leftovers.leftovers()
     except CiphercostError as error:
         return "leftovers", "warn", str(error)
-    if not found:
+    if not remains:
         return "leftovers", "ok", "none"
-    return "leftovers", "warn", f"{len(found)} from killed runs; `ciphercost clean` removes them"
+    return "leftovers", "warn", f"{len(remains)} from killed runs; `ciphercost clean` removes them"
 
 
 def _text(path: str) -> str:

@@ -52,13 +52,13 @@ def _agent() -> list[Fix]:
 
 
 def _programs() -> list[Fix]:
-    missing = [each for each in programs.PROGRAMS if not each.found()]
+    missing = [program for program in programs.PROGRAMS if not program.found()]
     try:
         java.find()
     except MissingServer:
         missing.append(programs.JAVA)
-    lines = [f"{each.name} (Debian package {each.package}); {each.use}" for each in missing]
-    packages = [each.package for each in missing]
+    lines = [f"{program.name} (Debian package {program.package}); {program.use}" for program in missing]
+    packages = [program.package for program in missing]
     if not apt.possible() and not debian.KEYS.exists():
         lines.append(f"{debian.KEYS} (Debian package debian-archive-keyring); servers of other Debian releases need it")
         packages.append("debian-archive-keyring")
@@ -73,18 +73,18 @@ def _servers() -> list[Fix]:
         if engines.get(name).foreign:
             continue
         try:
-            found = list(engines.get(name).available())
+            installations = list(engines.get(name).available())
         except CiphercostError:
             continue  # the agent is missing, or the doctor says what is wrong
-        if not found:
+        if not installations:
             missing.append(Fix((f"a server for {name}",), (sys.executable, "-m", "ciphercost", "install", name)))
     return missing
 
 
-def run(found: list[Fix], say: Callable[[str], None]) -> bool:
+def run(needed: list[Fix], say: Callable[[str], None]) -> bool:
     """Run the commands, one after the other; whether all succeeded. A command that fails does not stop the others."""
     done = True
-    for fix in found:
+    for fix in needed:
         say(fix.words())
         if not fix.command:
             done = False

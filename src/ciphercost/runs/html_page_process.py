@@ -15,8 +15,8 @@ from ciphercost.runs.html_page import NAME
 def main(directory: Path) -> None:
     """Read the result and the slices of a run, and write its page. Raises CiphercostError."""
     if (directory / replicate_all.FILE).is_file():
-        found = replicate_all.outcomes(directory)
-        html.write_all(replicate_all.as_page(directory, found), directory / NAME)
+        outcomes = replicate_all.outcomes(directory)
+        html.write_all(replicate_all.as_page(directory, outcomes), directory / NAME)
         return
     if (directory / spread.FILE).is_file():
         html.write_all(html.render_document(machines_document.of(spread.conclude(directory))), directory / NAME)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ciphercost import engines, mechanisms
-from ciphercost.estimate import imported, results
+from ciphercost.estimate import imported, imported_averages, results
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.choices import Choices
@@ -35,10 +35,10 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         )
     engine = clean(given.get("engine") or "")
     fits(engine, mechanism)
-    found, notes = gather.gather(files, wanted)
-    cells = imported.specs(found, engine, mechanism)
-    for each in cells:
-        each.registered = registry_facts.imported(each.spec)
+    record, notes = gather.gather(files, wanted)
+    cells = imported.specs(record, engine, mechanism)
+    for cell in cells:
+        cell.registered = registry_facts.imported(cell.spec)
     started = pipeline.now()
     facts = RunFacts(
         format=PLAN_FORMAT,
@@ -48,18 +48,19 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         tool=results.tool(),
         machine={"cpu": "unknown: another tool made these runs"},
         seed=0,
-        spec=Spec(cells=[each.spec for each in cells]),
+        spec=Spec(cells=[cell.spec for cell in cells]),
         cells=cells,
         command=clean(command),
     )
     try:
-        imported.cells(facts, found)
+        imported.cells(facts, record)
+        notes += [average.text() for average in imported_averages.averages(facts, record)]
     except ArithmeticError as error:
         raise UsageError(f"can't compute with these figures ({error}); check that all have the same unit") from None
-    checked.ranged(found, "can't use these figures")
+    checked.ranged(record, "can't use these figures")
     directory = run_directory.directory_for(facts.id, given.get("output"))
     with run_directory.Record(directory, facts) as kept:
-        kept.save_imported(found)
+        kept.save_imported(record)
         result = conclude.result_of(directory)
         kept.save_result(result)
     if html_page.wanted():
@@ -72,10 +73,10 @@ def fits(engine: str, mechanism: str) -> None:
     """Raises UsageError if engine and mechanism are known, and the engine doesn't have the mechanism."""
     if engine not in engines.names() or mechanisms.find(mechanism) is None:
         return
-    own = engines.get(engine)
-    if not mechanisms.get(mechanism).serves(own):
+    known_engine = engines.get(engine)
+    if not mechanisms.get(mechanism).serves(known_engine):
         has = ", ".join(
-            mechanisms.folded([name for name in mechanisms.of(own) if mechanisms.get(name).layer != "control"])
+            mechanisms.folded([name for name in mechanisms.of(known_engine) if mechanisms.get(name).layer != "control"])
         )
         raise UsageError(f"--mechanism {mechanism}: {engine} does not have this mechanism; it has {has}")
 
@@ -86,7 +87,7 @@ def asked(given: Mapping[str, Any]) -> Choices:
     only: Arm | None = None
     for text in given.get("arm_words") or ():
         name, equals, word = text.partition("=")
-        arm = next((each for each in ARMS if each == name), None)
+        arm = next((arm for arm in ARMS if arm == name), None)
         if arm is None or (equals and not word):
             raise UsageError(
                 f"--arm {text}: write plain=WORD or encrypted=WORD; write plain or encrypted alone if all files belong to that arm"

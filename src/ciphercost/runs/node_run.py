@@ -16,14 +16,13 @@ import msgspec
 from ciphercost.host import supervisor
 from ciphercost.host.environment import child_environment
 from ciphercost.host.supervisor import Supervisor
+from ciphercost.load import own_scripts
 from ciphercost.model.errors import CiphercostError, UsageError
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, toml
 from ciphercost.runs import anonymize, archive, html_page, pipeline
 
-FILES = ("sql", "csv")
-"""Fields of a cell that name a file of the user's. The file goes to the machine with the part."""
 LONGER, SLACK_SECONDS = 5.0, 1800.0
 """A run may take that many times its estimate, and this long to fetch its servers, before it is given up."""
 
@@ -44,18 +43,25 @@ def part(run: str, machine: str, spec: Spec) -> Part:
     files: dict[str, bytes] = {}
     cells: list[CellSpec] = []
     for cell in spec.cells:
-        for field in FILES:
-            if name := getattr(cell, field):
-                path = Path(name)
-                # Two files may have the same name in different directories.
-                key = next(
-                    (known for known in files if known.endswith(f"-{path.name}") and files[known] == _read(path)), ""
-                )
-                key = key or f"{len(files)}-{path.name}"
-                files[key] = _read(path)
-                cell = msgspec.structs.replace(cell, **{field: key})
-        cells.append(cell)
+        scripts = [(own_scripts.of_file(script), script) for script in cell.scripts]
+        kept = [_kept(name, files) + script.removeprefix(name) for (name, _), script in scripts]
+        csv = _kept(cell.csv, files) if cell.csv else ""
+        cells.append(msgspec.structs.replace(cell, sql=_as_field(kept), csv=csv))
     return Part(run, machine, msgspec.structs.replace(spec, cells=cells), files)
+
+
+def _as_field(scripts: list[str]) -> str | list[str]:
+    return scripts if len(scripts) > 1 else "".join(scripts)
+
+
+def _kept(name: str, files: dict[str, bytes]) -> str:
+    """Put a file of the user's into the part. Return its name there: two files may have the same name in different directories."""
+    path = Path(name)
+    content = _read(path)
+    key = next((known for known in files if known.endswith(f"-{path.name}") and files[known] == content), "")
+    key = key or f"{len(files)}-{path.name}"
+    files[key] = content
+    return key
 
 
 def _read(path: Path) -> bytes:
@@ -80,12 +86,12 @@ def measure(of: Part, run: Callable[[Part, Path, Path, Supervisor], None] = in_o
 
     `run`: writes the run of a spec's file into a directory. Raises RunError, with the reason in words, if it left no record.
     """
-    with Supervisor(new_id()) as made, supervisor.temporary(made, "part") as place:
+    with Supervisor(new_id()) as run_supervisor, supervisor.temporary(run_supervisor, "part") as place:
         directory, spec = place / "run", place / "part.toml"
         for name, content in of.files.items():
             (place / name).write_bytes(content)
         spec.write_text(toml.dump(_there(of.spec, place)))
-        run(of, spec, directory, made)
+        run(of, spec, directory, run_supervisor)
         packed = place / "run.tar.xz"
         archive.pack(anonymize.shareable(directory), of.machine, packed)
         return packed.read_bytes()
@@ -94,7 +100,11 @@ def measure(of: Part, run: Callable[[Part, Path, Path, Supervisor], None] = in_o
 def _there(spec: Spec, place: Path) -> Spec:
     """The spec with the paths that the user's files have here."""
     cells = [
-        msgspec.structs.replace(cell, **{field: str(place / name) for field in FILES if (name := getattr(cell, field))})
+        msgspec.structs.replace(
+            cell,
+            sql=_as_field([str(place / script) for script in cell.scripts]),
+            csv=cell.csv and str(place / cell.csv),
+        )
         for cell in spec.cells
     ]
     return msgspec.structs.replace(spec, cells=cells)

@@ -36,6 +36,7 @@ HARMLESS = frozenset(
     {
         *("engine", "mechanism", "version", "workload", "clients", "rows", "regime", "per_request", "rate", "no_header", "headers"),
         *("group", "variant", "cpu_crypto", "bandwidth", "delay", "mtu", "loss", "cache", "client", "idle"),
+        *("builtin", "define", "protocol", "max_tries", "secret"),
         *("max_rate", "max_connections", "max_errors", "max_latency", "objective", "fio_bytes"),
     }
 )  # fmt: skip
@@ -73,7 +74,7 @@ class Orders(msgspec.Struct, frozen=True):
 def of_run(directory: Path) -> list[Orders]:
     """The orders of each plan of a run on one machine. Raises UsageError if one is damaged."""
     plans = [read_facts(directory, name) for name in ("plan.json", "checkpoint.json") if (directory / name).is_file()]
-    return [Orders(each.spec, [cell.spec for cell in each.cells], each.study, each.study_options) for each in plans]
+    return [Orders(plan.spec, [cell.spec for cell in plan.cells], plan.study, plan.study_options) for plan in plans]
 
 
 def check(directory: Path, every: Sequence[Orders], *, trusted: bool = False) -> None:
@@ -87,7 +88,7 @@ def check(directory: Path, every: Sequence[Orders], *, trusted: bool = False) ->
     if trusted:
         mark(directory, every)
         return
-    if named := list(dict.fromkeys(each for orders in every for each in names(orders))):
+    if named := list(dict.fromkeys(name for orders in every for name in names(orders))):
         raise UsageError(
             f"{directory}: has no mark of a run that you began here, so somebody else may have written it, and resuming it would use what it "
             f"names, with your rights and passwords: {'; '.join(named)}. If you trust all of it: ciphercost resume {OPTION} {shlex.quote(str(directory))}"
@@ -107,13 +108,13 @@ def check_files(directory: Path) -> None:
         logs = "logs" in Path(place).relative_to(directory).parts[:2]
         for name in (*folders, *files):
             path = Path(place, name)
-            each = path.lstat()
-            if not (stat.S_ISREG(each.st_mode) or stat.S_ISDIR(each.st_mode)):
-                what = "a link" if stat.S_ISLNK(each.st_mode) else "no plain file"
+            file_status = path.lstat()
+            if not (stat.S_ISREG(file_status.st_mode) or stat.S_ISDIR(file_status.st_mode)):
+                what = "a link" if stat.S_ISLNK(file_status.st_mode) else "no plain file"
                 raise UsageError(f"{path}: is {what}, through which the run would write elsewhere; remove it")
             owners = (user[0],) if logs and user else ()
-            reason = owned.fault(each, owners, group=owned.private_group())
-            if reason and (reachable or each.st_uid not in {os.geteuid(), *owners}):
+            reason = owned.fault(file_status, owners, group=owned.private_group())
+            if reason and (reachable or file_status.st_uid not in {os.geteuid(), *owners}):
                 raise UsageError(f"{path}: {reason}; resume only a record that is all your own")
 
 
@@ -125,8 +126,8 @@ def mark(directory: Path, every: Sequence[Orders]) -> None:
     with contextlib.suppress(OSError):
         key, path = _key(make=True), directory / MARK
         path.unlink(missing_ok=True)
-        for each in dict.fromkeys(_mac(key, orders) for orders in every):
-            owned.add_line(path, each)
+        for mac in dict.fromkeys(_mac(key, orders) for orders in every):
+            owned.add_line(path, mac)
 
 
 def names(orders: Orders) -> Iterator[str]:
@@ -148,9 +149,9 @@ def _names_of(cell: CellSpec) -> Iterator[str]:
     for field in CellSpec.__struct_fields__:
         value = getattr(cell, field)
         if field in ("factors", "versus"):
-            for name, each in value.items():
-                if not WORD.fullmatch(each) or (name == "library" and each not in tls_library.SUITES):
-                    yield _said(name, each)
+            for name, setting in value.items():
+                if not WORD.fullmatch(setting) or (name == "library" and setting not in tls_library.SUITES):
+                    yield _said(name, setting)
         elif field not in HARMLESS and value != getattr(usual, field):
             yield _said(field, value)
 
@@ -165,11 +166,11 @@ def _said(name: str, value: object) -> str:
 
 def _is_marked(directory: Path, every: Sequence[Orders]) -> bool:
     try:
-        key, found = _key(), (directory / MARK).read_text("ascii", "replace").splitlines()
+        key, marks = _key(), (directory / MARK).read_text("ascii", "replace").splitlines()
     except OSError:
         return False
     return bool(every) and all(
-        any(hmac.compare_digest(_mac(key, each).encode(), line.encode()) for line in found) for each in every
+        any(hmac.compare_digest(_mac(key, orders).encode(), line.encode()) for line in marks) for orders in every
     )
 
 

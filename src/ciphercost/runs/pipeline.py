@@ -6,6 +6,7 @@ The package exports it as `ciphercost.run`; a module named `run` would hide that
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,14 +14,16 @@ from typing import Any
 
 from ciphercost.estimate import results, so_far
 from ciphercost.host import procfs, supervisor
+from ciphercost.host.deferred_signals import Termination
+from ciphercost.load import clients, command_secrets
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.fleet import clusters
 from ciphercost.load.fleet.agent_pool import Cluster
-from ciphercost.load.jdbc import options
-from ciphercost.measure.experiment import Run, experiment, title
+from ciphercost.measure.experiment import experiment, title
 from ciphercost.measure.progress import Display
+from ciphercost.measure.run_context import Run
 from ciphercost.model.constrained_types import PLAN_FORMAT
-from ciphercost.model.errors import Interrupted, UsageError
+from ciphercost.model.errors import Interrupted, RefusedDump, UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record, directory_for, new_id
@@ -28,7 +31,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.plan import registry_facts, schedule, specs
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.provision.servers import Servers
-from ciphercost.runs import conclude, html_page, own_records
+from ciphercost.runs import command_readers, conclude, html_page, own_records, user_files
 
 Before = Callable[[Record, supervisor.Supervisor, Path, Display], None]
 
@@ -60,9 +63,10 @@ def run_in(
         raise UsageError(
             "a run over machines starts with the command: ciphercost run FILE.toml --cluster ADDRESS --spread"
         )
+    command_readers.check([cell.spec for cell in plan.cells])
     display, run_id = display or Display(), new_id()
     find_agent()
-    options.fetch(each.client.driver for each in plan.cells if each.client)
+    clients.fetch(cell.client.driver for cell in plan.cells if cell.client)
     facts = RunFacts(
         format=PLAN_FORMAT,
         id=run_id,
@@ -70,17 +74,23 @@ def run_in(
         tool=results.tool(),
         machine=procfs.machine() | dict(place or {}),
         seed=spec.seed or secrets.randbits(32),
-        spec=spec,
+        spec=command_secrets.recorded_spec(spec),
         cells=registry_facts.planned(plan.cells),
-        command=command,
+        command=command_secrets.shown(command) if any(cell.command for cell in spec.cells) else command,
         study=study[0],
         study_options=study[1],
+        files=user_files.of(spec.cells),
     )
     # Joined first: a cluster that can't be used leaves no directory.
     with clusters.joined(spec) as cluster:
         record = Record(directory_for(run_id, directory), facts)
         own_records.mark(record.directory, own_records.of_run(record.directory))
-        return carry_out(plan.cells, record, run_id, display, cluster, before)
+        try:
+            return carry_out(plan.cells, record, run_id, display, cluster, before)
+        except RefusedDump:
+            if not any(cell.whole_sessions for cell in facts.cells):
+                shutil.rmtree(record.directory)  # a record of nothing, made a moment ago
+            raise
 
 
 def carry_out(
@@ -108,14 +118,27 @@ def carry_out(
             announce(record.facts, display)
             if before:
                 before(record, run_supervisor, scratch, display)
-            whole = Run(cells, record, run_supervisor, scratch, display, so_far.watching, Servers(cells), cluster)
+            whole = Run(
+                cells,
+                record,
+                run_supervisor,
+                scratch,
+                display,
+                so_far.watching,
+                Servers(cells),
+                command_readers.reader,
+                cluster,
+            )
             for numbers in schedule.groups(facts.spec):
                 experiment(numbers, whole)
             facts.ended = now()
-            record.seal()
-            result = conclude.result_of(record.directory)
-            record.save_result(result)
-            html_page.page(record.directory, run_supervisor, display.say)
+            with Termination() as termination:
+                record.seal()
+                result = conclude.result_of(record.directory)
+                record.save_result(result)
+                with termination.cuts() as came:
+                    if not came:
+                        html_page.page(record.directory, run_supervisor, display.say)
     except KeyboardInterrupt:
         raise Interrupted(record.directory) from None
     return result, record.directory
@@ -129,7 +152,9 @@ def announce(facts: RunFacts, display: Display) -> None:
         0 if cell.status == "ok" else max(0, budget.sessions - whole)
         for cell, budget, whole in zip(facts.cells, budgets, had, strict=True)
     ]
-    loads = [budget.total_s * each / budget.sessions for budget, each in zip(budgets, left, strict=True)]
+    loads = [
+        budget.total_s * sessions_left / budget.sessions for budget, sessions_left in zip(budgets, left, strict=True)
+    ]
     share = sum(loads) / (sum(budget.total_s for budget in budgets) or 1.0)
     display.start([title(cell) for cell in facts.cells], loads, schedule.time_estimate(facts.spec) * share, left)
     for number, cell in enumerate(facts.cells):

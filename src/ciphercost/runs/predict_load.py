@@ -45,9 +45,9 @@ def predict(
     derived = server_load.derive(reading, given)
     return [
         msgspec.structs.replace(
-            each, notes=[*derived.notes, *each.notes], operation=derived.operation, sources=derived.sources
+            predicted, notes=[*derived.notes, *predicted.notes], operation=derived.operation, sources=derived.sources
         )
-        for each in prediction.predict(result, derived.load, like=engine.like, read=derived.read)
+        for predicted in prediction.predict(result, derived.load, like=engine.like, read=derived.read)
     ]
 
 

@@ -82,8 +82,8 @@ def examine(cell: CellSpec, asked: ConnectionString | None = None, row: ProofRow
                     prove_facts.note(
                         row, bench, proofs, connected, pair, asked, alone, proven=proven, unverified=unverified
                     )
-                found = in_columns(pair, agent) if pair.sealing and proven else closely.findings
-            return proven, "\n".join([text, *findings_lines(found)])
+                findings = in_columns(pair, agent) if pair.sealing and proven else closely.findings
+            return proven, "\n".join([text, *findings_lines(findings)])
 
 
 def not_enforced(asked: ConnectionString, *, in_clear: bool) -> list[str]:
@@ -170,7 +170,7 @@ def judge(
             encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute, bench.factors
         )
     )
-    others = " and ".join(each for each in ("server", "client") if each not in mute)
+    others = " and ".join(witness for witness in ("server", "client") if witness not in mute)
     by = f"by {others}; the wire witness had no control" if refused else "by every witness"
     if mute:
         by += f"; there is no {' or '.join(mute)} witness" if refused else f" (there is no {' or '.join(mute)} witness)"

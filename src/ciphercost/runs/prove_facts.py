@@ -34,17 +34,17 @@ def note(
     unverified: str,
 ) -> None:
     """Fill in a row. `alone`, `unverified`: as `prove.judge` has them."""
-    encrypted = [each for each in proofs if each.arm == "encrypted"]
-    plain = [each for each in proofs if each.arm == "plain"]
+    encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
+    plain = [proof for proof in proofs if proof.arm == "plain"]
     row.server = " ".join(filter(None, (bench.engine.title, connected.server_version if connected else "")))
     if connected is not None:
         row.protocol, row.cipher, row.group = connected.protocol, connected.cipher, connected.group
         row.certificate = connected.peer_key
         row.client_certificate = connected.client_certificate
         row.verified = verified(connected, pair)
-    row.by = [each.witness for each in encrypted if each.passed]
+    row.by = [proof.witness for proof in encrypted if proof.passed]
     by_socket = asked is not None and asked.plain_socket  # which says nothing about unencrypted connections by TCP
-    if alone or not plain or by_socket or not all(each.passed for each in encrypted):
+    if alone or not plain or by_socket or not all(proof.passed for proof in encrypted):
         row.enforced = "unknown"
     elif witnesses.enforces(bench.engine, proofs):
         row.enforced = "yes"
@@ -64,11 +64,11 @@ def note(
         )
         if is_so
     ]
-    failed = [each for each in encrypted if not each.passed] or [each for each in plain if not each.passed]
+    failed = [proof for proof in encrypted if not proof.passed] or [proof for proof in plain if not proof.passed]
     if proven:
         row.verdict = "not verified" if unverified else "proven"
         row.reason = unverified
-    elif asked and asked.level in UNENFORCED and encrypted and all(each.passed for each in encrypted):
+    elif asked and asked.level in UNENFORCED and encrypted and all(proof.passed for proof in encrypted):
         row.verdict, row.reason = "not enforced", f"{asked.said}: whoever is in the path can turn encryption off"
     else:
         row.verdict = "not proven"
@@ -90,12 +90,12 @@ def failed(row: ProofRow, error: CiphercostError) -> None:
 def worst(row: ProofRow, rows: Sequence[tuple[str, ProofRow]]) -> None:
     """Fill in the row of a string that names several servers: that of the worst. `rows`: where each server is, and its row."""
     best_first = get_args(ProofVerdict)
-    place, found = max(rows, key=lambda each: (not each[1].ok, best_first.index(each[1].verdict)))
-    for name in found.__struct_fields__:
+    place, worst_row = max(rows, key=lambda entry: (not entry[1].ok, best_first.index(entry[1].verdict)))
+    for name in worst_row.__struct_fields__:
         if name not in ("target", "details"):
-            setattr(row, name, getattr(found, name))
+            setattr(row, name, getattr(worst_row, name))
     if len(rows) > 1:
-        row.reason = f"{place}, {len(rows)} servers in all: {found.reason or found.verdict}"
+        row.reason = f"{place}, {len(rows)} servers in all: {worst_row.reason or worst_row.verdict}"
 
 
 def verified(connected: Connected, pair: ServerPair) -> str:

@@ -48,9 +48,9 @@ class Target(NamedTuple):
     @property
     def shown(self) -> str:
         """The target without its user. Pure."""
-        named = [each for each in self.words if not each.startswith("-")]
-        urls = [each for each in named if "://" in each or each.startswith("jdbc:")] or named[:1]
-        return " ".join(re.sub(r"(?<=//)[^/@?]*@", "", each) for each in urls)
+        named = [word for word in self.words if not word.startswith("-")]
+        urls = [word for word in named if "://" in word or word.startswith("jdbc:")] or named[:1]
+        return " ".join(re.sub(r"(?<=//)[^/@?]*@", "", url) for url in urls)
 
 
 def read(path: Path) -> list[Target]:
@@ -59,21 +59,21 @@ def read(path: Path) -> list[Target]:
         text = bounds.text(path, bounds.OPTIONS)
     except OSError as error:
         raise UsageError(f"-f {path}: can't be read: {error.strerror or error}") from None
-    found = []
+    targets = []
     for number, line in enumerate(text.splitlines(), start=1):
-        said = re.sub(r"(?:^|\s)#.*", "", line).strip()
-        if not said:
+        content = re.sub(r"(?:^|\s)#.*", "", line).strip()
+        if not content:
             continue
         try:
-            words = (said,) if KEYWORDS.match(said) else tuple(shlex.split(said))
+            words = (content,) if KEYWORDS.match(content) else tuple(shlex.split(content))
         except ValueError as error:
             raise UsageError(f"-f {path}, line {number}: {error}") from None
-        found.append(Target(number, words))
-    if not found:
+        targets.append(Target(number, words))
+    if not targets:
         raise UsageError(f"-f {path}: names no target; write one URL a line")
-    if len(found) > MOST:
-        raise UsageError(f"-f {path}: names {len(found):,} targets; split it into files of at most {MOST:,}")
-    return found
+    if len(targets) > MOST:
+        raise UsageError(f"-f {path}: names {len(targets):,} targets; split it into files of at most {MOST:,}")
+    return targets
 
 
 def examine(targets: Sequence[Target], one: Examine) -> list[ProofRow]:
@@ -130,8 +130,8 @@ def _examine(target: Target, one: Examine, end: int) -> NoReturn:
     """What the process of a target does. It prints nothing."""
     os.environ.setdefault(deadlines.VARIABLE, f"{SECONDS:g}")
     nothing = os.open(os.devnull, os.O_RDWR)
-    for each in (0, 1, 2):
-        os.dup2(nothing, each)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
     row = ProofRow(target=target.shown)
     began = time.monotonic()
     try:

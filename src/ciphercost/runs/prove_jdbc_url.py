@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import ipaddress
 import os
 import re
 import sys
@@ -18,25 +17,22 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import engines, mechanisms
+from ciphercost import engines
 from ciphercost.engines import Engine, firebird
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines.capabilities.connections import EncryptsConnections
-from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.engines.postgresql import password_for
 from ciphercost.host import client_identity, run_ownership, supervisor
-from ciphercost.host.canary_scan import canary
 from ciphercost.host.client_identity import ClientIdentity
 from ciphercost.host.ports import address_of, is_loopback
-from ciphercost.host.relay import Relay
 from ciphercost.load import password_command
 from ciphercost.load.agent import Agent
 from ciphercost.load.connection_string import jdbc, option_files
 from ciphercost.load.connection_string.jdbc import PORTS, SCHEMES
 from ciphercost.load.connection_string.mysql import password_found
-from ciphercost.load.jdbc import java, jdbc_agent, key_stores, options, verify
-from ciphercost.load.jdbc.drivers import STORE_PASSWORD, TITLES, Driver
+from ciphercost.load.jdbc import java, key_stores, options
+from ciphercost.load.jdbc.drivers import STORE_PASSWORD, TITLES, Driver, trust_store
 from ciphercost.load.jdbc.key_stores import KEY_STORES
 from ciphercost.load.plaintext_guard import (
     CERTIFICATE_REFUSED,
@@ -47,14 +43,13 @@ from ciphercost.load.plaintext_guard import (
 from ciphercost.model.connection import Connected, JdbcConnection
 from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.own_tls import NONE, OwnTls
-from ciphercost.model.proof_row import ProofRow, ProofVerdict
+from ciphercost.model.proof_row import ProofRow
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.secret import Secret
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import connection_strings
-from ciphercost.prove.wire_witness import judge_wire
-from ciphercost.report.layout import wrap
 from ciphercost.runs import prove_servers
+from ciphercost.runs.client_probe import ClientProbe, is_number, judge
 from ciphercost.runs.prove_servers import NamedServer
 
 DENIED = ("1045", "28P01", "28000")
@@ -80,10 +75,10 @@ class Address(msgspec.Struct, frozen=True):
 
     def moved(self, port: int, host: str = "") -> str:
         """The same URL with another port, and another host if given. Pure."""
-        found = _PLACE.search(self.url)
-        assert found is not None
-        begin, end = found.span("place")
-        return f"{self.url[:begin]}{host or found['host']}:{port}{self.url[end:]}"
+        match = _PLACE.search(self.url)
+        assert match is not None
+        begin, end = match.span("place")
+        return f"{self.url[:begin]}{host or match['host']}:{port}{self.url[end:]}"
 
 
 def read(url: str) -> Address:
@@ -106,20 +101,23 @@ def refuse_password(url: str) -> None:
         )
 
 
-class Probe:
-    """Repeats the application's connection."""
+class Probe(ClientProbe):
+    """Repeats the application's connection by its JDBC driver."""
+
+    trusting = "Java"
 
     def __init__(
         self, address: Address, engine: Engine, driver: Driver, place: Path, identity: ClientIdentity | None = None
     ) -> None:
         self.address = address
+        self.host, self.port = address.host, address.port
         self.engine = engine
         self.place = place
         self._log = place / "agent.log"
         self._stack = contextlib.ExitStack()
         self._agent = self._stack.enter_context(java.agent(log=self._log))
-        found = _USER.search(address.url)
-        user = next(filter(None, found.groups()), "") if found else _user(address)
+        match = _USER.search(address.url)
+        user = next(filter(None, match.groups()), "") if match else _user(address)
         self._connection = JdbcConnection(
             driver="jdbc",
             url=address.url,
@@ -131,7 +129,7 @@ class Probe:
             password=_password(address, user) or None,
         )
         loopback = _is_loopback(address)
-        self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
+        self._own_name = bool(address.host) and (loopback or not is_number(address.host))
         """Whether the driver can reach the relay under the server's own name."""
         self._hosts: list[str] = []
         """An option of the virtual machine by which the server's name is this machine's."""
@@ -175,14 +173,14 @@ class Probe:
         """Connect to this port of 127.0.0.1, or of `host` by that name. Returns the reason for a failure, or ""."""
         return self._reached(self._agent if host else self._between, port, host)
 
-    def _with_authorities(self, port: int, store: Path) -> str:
-        """The same in a virtual machine that trusts the authorities in this store."""
+    def with_authorities(self, port: int, ca: Path) -> str:
+        store = trust_store(ca, self.place / "authorities.p12")
         with java.agent([*self._hosts, *java.trusting(store, STORE_PASSWORD)], log=self._log) as agent:
             return self._reached(agent, port)
 
     def _reached(self, agent: Agent, port: int, host: str = "") -> str:
         shown = host or ("" if self._own_name else "127.0.0.1")
-        relayed = bool(self.address.host) and not is_loopback(self._target())
+        relayed = bool(self.address.host) and not is_loopback(self.target)
         moved = self._connection | {"url": self.address.moved(port, shown), "relayed": relayed}
         try:
             agent.connect("between", moved)
@@ -190,51 +188,17 @@ class Probe:
             return str(error) or error.code
         return ""
 
-    def wire(self) -> tuple[bool, str]:
-        """(passed, detail) of a packet capture by a relay between driver and server."""
-        if not self.address.host:
-            return False, "not checked: can't replace host and port in this URL"
-        word = canary()
-        with Relay(self._target(), self.address.port) as relay:
-            if reason := self.between(relay.port):
-                return False, f"not checked: the driver does not connect through a relay ({reason[:200]})"
-            rows = self._between.query("between", self.engine.echo(word))
-            sent, received = bytes(relay.to_server), bytes(relay.to_client)
-        words = self.engine.echoed(rows, word)
-        if not all(words):
-            return False, "the server did not return the canary, so its absence would prove nothing"
-        return judge_wire(sent, received, words, "encrypted", _mechanism(self.engine).sign)
-
-    def verified(self) -> tuple[verify.Verdict, bool]:
-        """By what the driver refuses an impostor, and whether it refuses the server under another name."""
-        if self.engine.driver not in jdbc_agent.SPEECHES:
-            words = f"{self.engine.title}'s wire encryption has no certificates, so there is nothing to verify"
-            return verify.Verdict("", words), False
-        if not self.address.host:
-            return verify.Verdict("", "not tried: can't replace host and port in this URL"), False
-        name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
-        speech = jdbc_agent.SPEECHES[self.engine.driver]
-        found = verify.refuses_impostor(speech, self._target(), self.address.port, self.place, self.between, name=name)
-        named = False
-        if found.by == "certificate":
-            named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
-            found = verify.Verdict(found.by, f"{found.words}, {more}")
-        if not found.by or found.by == "channel binding" or named:
-            return found, named
-        found = verify.refuses_any_authority(
-            found, speech, self._target(), self.address.port, self.place, self._with_authorities
-        )
-        return found, named
-
-    def _target(self) -> str:
-        return address_of(self.address.host, self.address.port)
+    def query_between(self, sql: str) -> list[list[str | None]]:
+        return self._between.query("between", sql)
 
 
 def _own_properties(driver: Driver, url: str, place: Path, identity: ClientIdentity | None) -> Secret | None:
     """The driver's properties for the client's certificate, or for the passphrase of the key store that the URL names."""
     if identity is None:
-        found = client_identity.passphrase_found() if driver.family in KEY_STORES and _OWN_KEY.search(url) else None
-        return Secret(f"{KEY_STORES[driver.family].password}={found.reveal()}") if found else None
+        passphrase = (
+            client_identity.passphrase_found() if driver.family in KEY_STORES and _OWN_KEY.search(url) else None
+        )
+        return Secret(f"{KEY_STORES[driver.family].password}={passphrase.reveal()}") if passphrase else None
     store, password = place / "own.p12", client_identity.store_password()
     properties = key_stores.properties(driver.family, TITLES[driver.family], str(store), password)
     store.touch(0o600)
@@ -243,7 +207,7 @@ def _own_properties(driver: Driver, url: str, place: Path, identity: ClientIdent
 
 
 def examine(
-    url: str, jars: str = "", client: str = "", own: OwnTls = NONE, row: ProofRow | None = None
+    url: str, jars: str = "", client: str = "", own_tls: OwnTls = NONE, row: ProofRow | None = None
 ) -> tuple[bool, str]:
     """(every server encrypted and verified, text to print). A URL that names several servers is examined once for each.
     `row`: takes the facts of a URL that names one server.
@@ -251,22 +215,25 @@ def examine(
     Raises CiphercostError if it can't connect or the driver rejects the URL.
     """
     refuse_password(url)
-    if own.options and (there := _OWN_KEY.search(url)):
-        option, value = next(iter(own.options.items()))
+    if own_tls.options and (there := _OWN_KEY.search(url)):
+        option, value = next(iter(own_tls.options.items()))
         raise UsageError(f"{option} {value}: the URL names another key ({there[1]}); remove one of them")
-    identity = connection_strings.identity(own, None)
+    identity = connection_strings.identity(own_tls, None)
     every = jdbc.singles(url)
-    found = prove_servers.each(
-        [NamedServer(each.place, each.url, partial(_examine_one, each.url, jars, client, identity)) for each in every],
+    outcomes = prove_servers.examine_each(
+        [
+            NamedServer(server.place, server.url, partial(_examine_one, server.url, jars, client, identity))
+            for server in every
+        ],
         row,
     )
     lines = []
-    for number, (each, (_, text)) in enumerate(zip(every, found, strict=True), start=1):
-        title = f"{each.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
+    for number, (server, (_, text)) in enumerate(zip(every, outcomes, strict=True), start=1):
+        title = f"{server.place} ({number} of the {len(every)} servers that the URL names), with the URL's properties\n"
         if len(every) == 1:
-            title = f"{each.place}, with the URL's properties\n" if each.url != url else ""
+            title = f"{server.place}, with the URL's properties\n" if server.url != url else ""
         lines.append(f"{title}{text}")
-    return all(proven for proven, _ in found), "\n".join(lines)
+    return all(proven for proven, _ in outcomes), "\n".join(lines)
 
 
 def _examine_one(url: str, jars: str, client: str, identity: ClientIdentity | None, row: ProofRow) -> tuple[bool, str]:
@@ -280,57 +247,9 @@ def _examine_one(url: str, jars: str, client: str, identity: ClientIdentity | No
         run_ownership.hand_over(place)
         probe = Probe(address, engine, driver, place, identity)
         try:
-            return judge(probe, driver, row)
+            return judge(probe, driver.title, row)
         finally:
             probe.close()
-
-
-def judge(probe: Probe, driver: Driver, row: ProofRow | None = None) -> tuple[bool, str]:
-    """(encrypted and verified, text to print) from every witness of the connection. `row`: takes the facts."""
-    session = probe.connect()
-    encrypted = session.encrypted
-    used = f"{session.protocol} {session.cipher}".strip()
-    found = [("server", encrypted, f"the server reports the session as {used or 'not encrypted'}")]
-    verdict, reason = False, "UNENCRYPTED: anyone on the path can read and change everything"
-    if encrypted:
-        found.append(("wire", *probe.wire()))
-        peer, named = probe.verified()
-        certified = probe.engine.driver in jdbc_agent.SPEECHES
-        found.append(("peer", bool(peer.by) or not certified, peer.words))
-        verdict = all(passed for _, passed, _ in found)
-        reason = "NOT PROVEN"
-        if found[1][1] and not verdict:
-            reason = "ENCRYPTED, NOT VERIFIED: anyone on the path can impersonate the server, and then read and change everything"
-        elif verdict and not certified:
-            reason = f"ENCRYPTED with {used}"
-        elif verdict:
-            reason = f"ENCRYPTED with {used}, and the server VERIFIED ({_how(peer.by, named=named)})"
-    if row is not None:
-        row.server = f"{probe.engine.title} {jdbc_agent.plain_version(session.server_version)}"
-        row.protocol, row.cipher = session.protocol, session.cipher
-        row.by = [witness for witness, passed, _ in found if passed]
-        row.verified = _how(peer.by, named=named) if encrypted and peer.by else ""
-        good: ProofVerdict = "not verified" if encrypted and found[1][1] else "not proven"
-        row.verdict = "proven" if verdict else good if encrypted else "not encrypted"
-        row.reason = "" if verdict else "; ".join(words for _, passed, words in found if not passed)
-    version = jdbc_agent.plain_version(session.server_version)
-    lines = [f"{driver.title} · {probe.engine.title} {version} · {session.library}"]
-    for witness, passed, detail in found:
-        lines += wrap(
-            f"{'ok    ' if passed else 'FAILED'} {witness}: {' '.join(detail.split())}", "    ", "           "
-        )
-    return verdict, "\n".join([*lines, *wrap(reason, "  ", "    ")])
-
-
-def _how(by: verify.By, *, named: bool) -> str:
-    """By what a driver verifies the server. Pure."""
-    if by == "channel binding":
-        return "channel binding: the login succeeds only with the server's own certificate"
-    if by == "password":
-        return "by the password: the server proves that it knows it and that the certificate is its own"
-    if named:
-        return "certificate authority and host name"
-    return "certificate authority only: the driver accepts any server with a certificate from it"
 
 
 def _engine(address: Address) -> str:
@@ -341,14 +260,10 @@ def _engine(address: Address) -> str:
     return address.engine if not answer.version else "mariadb" if answer.mariadb else "mysql"
 
 
-def _mechanism(engine: Engine) -> mechanisms.Mechanism:
-    return mechanisms.get("tls" if isinstance(engine, HasTls) else "wire-crypt")
-
-
 def _user(address: Address) -> str:
-    own = {"postgresql": "PGUSER", "firebird": "ISC_USER"}.get(address.engine, "")
-    found = os.environ.get(own, "") if own else option_files.read(address.engine).get("user", ("", ""))[0]
-    return found or getpass.getuser()
+    variable = {"postgresql": "PGUSER", "firebird": "ISC_USER"}.get(address.engine, "")
+    user = os.environ.get(variable, "") if variable else option_files.read(address.engine).get("user", ("", ""))[0]
+    return user or getpass.getuser()
 
 
 def _password(address: Address, user: str) -> Secret | None:
@@ -358,13 +273,6 @@ def _password(address: Address, user: str) -> Secret | None:
         database = re.search(r"//[^/]*/([^?;]*)", address.url)
         return password_for(address.host, address.port, database[1] if database else user, user)
     return firebird.password_found() if address.engine == "firebird" else password_found(address.engine)
-
-
-def _is_number(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(host)
-        return True
-    return False
 
 
 def _is_loopback(address: Address) -> bool:

@@ -21,24 +21,24 @@ class NamedServer(NamedTuple):
     """Returns (proven, text to print) and fills in its row. Raises CiphercostError."""
 
 
-def each(servers: Sequence[NamedServer], row: ProofRow | None) -> list[tuple[bool, str]]:
+def examine_each(servers: Sequence[NamedServer], row: ProofRow | None) -> list[tuple[bool, str]]:
     """(proven, text to print) of each server. `row`: takes the facts of the worst.
 
     A server that can't be reached is not proven, if there are others. Raises CiphercostError.
     """
-    found: list[tuple[bool, str]] = []
+    outcomes: list[tuple[bool, str]] = []
     rows: list[tuple[str, ProofRow]] = []
     for server in servers:
-        own = ProofRow(target=server.url)
-        rows.append((server.place, own))
+        server_row = ProofRow(target=server.url)
+        rows.append((server.place, server_row))
         try:
-            own.ok, text = server.examine(own)
+            server_row.ok, text = server.examine(server_row)
         except RunError as error:
             if len(servers) == 1:
                 raise
             text = "\n".join(wrap(f"NOT PROVEN: {error}", "  ", "    "))
-            prove_facts.failed(own, error)
-        found.append((own.ok, text))
+            prove_facts.failed(server_row, error)
+        outcomes.append((server_row.ok, text))
     if row is not None:
         prove_facts.worst(row, rows)
-    return found
+    return outcomes

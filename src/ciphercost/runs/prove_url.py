@@ -41,9 +41,9 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
         )
         for place, url in zip(asked.places, asked.urls, strict=True)
     ]
-    found = prove_servers.each(every, row)
+    outcomes = prove_servers.examine_each(every, row)
     lines = []
-    for number, (server, (_, text)) in enumerate(zip(every, found, strict=True), start=1):
+    for number, (server, (_, text)) in enumerate(zip(every, outcomes, strict=True), start=1):
         title = (
             f"{server.place} ({number} of the {len(every)} servers that the string names)\n" if len(every) > 1 else ""
         )
@@ -60,7 +60,7 @@ def examine(cell: CellSpec, row: ProofRow | None = None) -> tuple[bool, str]:
             remarks.insert(0, f"{option} {value}: no effect, since with {asked.said} nothing is encrypted")
     for note in remarks:
         lines += wrap(f"{note}.", "  ", "    ")
-    return all(proven for proven, _ in found), "\n".join(lines)
+    return all(proven for proven, _ in outcomes), "\n".join(lines)
 
 
 def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow) -> tuple[bool, str]:
@@ -82,7 +82,7 @@ def _one(cell: CellSpec, asked: ConnectionString, row: ProofRow) -> tuple[bool, 
     if asked.level == "disable" or offers is False:
         _in_clear(row, engine.title, _why_in_clear(asked))
         return False, "\n".join([f"{engine.title} at {asked.places[0]}", *_unencrypted(asked, offers)])
-    if "verify" in {each.name for each in mechanisms.get(cell.mechanism).factors}:
+    if "verify" in {factor.name for factor in mechanisms.get(cell.mechanism).factors}:
         cell = msgspec.structs.replace(cell, factors={**cell.factors, "verify": "require"})
     return prove.examine(msgspec.structs.replace(cell, ca=""), asked, row)
 

@@ -38,19 +38,19 @@ class RayNodes:
 
     def listed(self) -> list[Node]:
         """Every living node that has CPUs. One that does not answer is listed too, so that the result says that it was lost."""
-        alive = [each for each in self._ray.nodes() if each["Alive"] and each["Resources"].get("CPU", 0) > 0]
+        alive = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
         if not alive:
             raise UsageError("--spread: the cluster has no node with a CPU to measure on")
-        asked = {self._on(host, each["NodeID"], 0).remote(): each for each in alive}
+        asked = {self._on(host, node["NodeID"], 0).remote(): node for node in alive}
         self._ray.wait(list(asked), num_returns=len(asked), timeout=PROBE_SECONDS)
-        return [Node(each["NodeID"], self._answer(ref), each["Resources"]["CPU"]) for ref, each in asked.items()]
+        return [Node(node["NodeID"], self._answer(ref), node["Resources"]["CPU"]) for ref, node in asked.items()]
 
     def _answer(self, ref: Any) -> str:
         try:
-            found: str = self._ray.get(ref, timeout=0)
+            answer: str = self._ray.get(ref, timeout=0)
         except self._ray.exceptions.RayError:
             return ""
-        return found
+        return answer
 
     def measure(self, parts: Mapping[str, Part], known: Mapping[str, Node]) -> Iterator[tuple[str, bytes | Lost]]:
         """See `spread.Nodes`. Each host has a queue of its own, because nodes on one host would disturb each other."""

@@ -42,10 +42,17 @@ def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
     given = given or {}
     if name != "all":
         return [studies.get(name).configured(given)]
-    every = [studies.get(each) for each in studies.names()]
-    if unknown := [option for option in given if not any(option in each.options for each in every)]:
+    every = [studies.get(study_name) for study_name in studies.names()]
+    if unknown := [option for option in given if not any(option in study.options for study in every)]:
         every[0].configured(dict.fromkeys(unknown))
-    return [each.configured({key: given[key] for key in given if key in each.options}) for each in every]
+    return [study.configured({key: given[key] for key in given if key in study.options}) for study in every]
+
+
+def spec_of(study: Study, engine: str, seconds: float, seed: int) -> Spec:
+    """The study's cells by ciphercost's method. `engine`: as the user wrote it, `mariadb@11.8`. Raises UsageError."""
+    servers, versions = studies.named(engine)
+    spec = study.spec(servers, seconds, seed)
+    return msgspec.structs.replace(spec, cells=studies.at_versions(study, spec.cells, versions))
 
 
 def quick(spec: Spec) -> Spec:
@@ -70,8 +77,8 @@ def run_in(
 
     `options`: those with which the study was `configured`, recorded so that the run can be resumed.
     """
-    own = (study.name, dict(options or {}))
-    return pipeline.run_in(plan(spec), directory, display, command, before=before(study, spec), study=own)
+    name_and_options = (study.name, dict(options or {}))
+    return pipeline.run_in(plan(spec), directory, display, command, before=before(study, spec), study=name_and_options)
 
 
 def as_published(
@@ -79,6 +86,7 @@ def as_published(
 ) -> None:
     """Run the published procedure, on arms that are proven first (the study's own were not). Records a failure's reason."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
+    kept.settings["cell_seconds"] = record.facts.spec.time
     kept.witnesses = pairs.witnesses_of(kept, study.procedure_cells(kept.engine))
     record.save_study(kept)
     wish = next((cell.spec.idle for cell in record.facts.cells), "")
@@ -101,7 +109,8 @@ def _pairs(
     display: Display,
 ) -> None:
     """Run every pair of arms of the procedure, one after the other."""
-    cells = study.procedure_cells(kept.engine)
+    versions = {cell.spec.engine: cell.spec.version for cell in record.facts.cells if cell.spec.version}
+    cells = studies.at_versions(study, study.procedure_cells(kept.engine), versions)
     reasons = []
     began = time.monotonic()
     with ExitStack() as benches:
@@ -115,7 +124,14 @@ def _pairs(
             try:
                 bench = benches.enter_context(
                     server_pairs.bench(
-                        resolve(cell), run_supervisor, scratch, record.logs, place, shared, servers=servers
+                        resolve(cell),
+                        run_supervisor,
+                        scratch,
+                        record.logs,
+                        place,
+                        shared,
+                        servers=servers,
+                        say=display.say,
                     )
                 )
                 _pair(study, bench, number, _Progress(record, kept, display.say, share))

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from ciphercost import studies
+from ciphercost.host.deferred_signals import Termination
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.units import minutes
 from ciphercost.measure.progress import Display
 from ciphercost.model import checked
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
-from ciphercost.model.result import Result
 from ciphercost.model.run_directory import directory_for, new_id, open_locked, write_whole
 from ciphercost.model.spec import Spec
 from ciphercost.plan import schedule
@@ -25,10 +25,9 @@ from ciphercost.report import together
 from ciphercost.report.together import Outcome
 from ciphercost.runs import conclude, html_page, own_records, pipeline, replicate, resume
 from ciphercost.studies import Study, agreement
+from ciphercost.studies.lost import lost
 
 Say = Callable[[str], None]
-MOST_NAMED = 4
-"""Most cells to name; if there are more, only their number is printed."""
 FILE, LOCK = "all.json", ".lock"
 
 
@@ -74,7 +73,7 @@ def orders(directory: Path) -> list[own_records.Orders]:
 def check(directory: Path, *, trusted: bool = False) -> None:
     """Raises UsageError if somebody else may have written it, or the run of one of its studies (`own_records.check`)."""
     own_records.check(directory, orders(directory), trusted=trusted)
-    for place in (directory / each.name for each in chosen(read(directory))):
+    for place in (directory / study.name for study in chosen(read(directory))):
         if (place / "plan.json").is_file():
             own_records.check(place, own_records.of_run(place), trusted=trusted)
 
@@ -105,10 +104,10 @@ def save(directory: Path, asked: Batch) -> None:
 
 def chosen(asked: Batch) -> list[Study]:
     """The studies, each with the options that it has. Raises UsageError."""
-    every = {each.name: each for each in replicate.chosen("all", asked.options)}
+    every = {study.name: study for study in replicate.chosen("all", asked.options)}
     if unknown := [name for name in asked.studies if name not in every]:
         raise UsageError(f"unknown study {unknown[0]}; use the ciphercost version that created this directory")
-    if asked.engine and not any(_takes(each, asked.engine) for each in every.values()):
+    if asked.engine and not any(_takes(study, asked.engine) for study in every.values()):
         raise UsageError(
             f"--engine {asked.engine}: no study runs on it; `ciphercost list studies` lists the engines of each"
         )
@@ -116,7 +115,7 @@ def chosen(asked: Batch) -> list[Study]:
 
 
 def _takes(study: Study, engine: str) -> bool:
-    return all(each in study.engines for each in engine.split(","))
+    return all(name in study.engines for name in studies.named(engine)[0].split(","))
 
 
 def run_remaining(
@@ -151,7 +150,7 @@ def run_remaining(
         asked.ended = pipeline.now()
         save(directory, asked)
         if html_page.wanted():
-            with Supervisor(asked.id) as supervisor:
+            with Supervisor(asked.id) as supervisor, Termination() as termination, termination.cuts():
                 html_page.page(directory, supervisor, say)
     return outcomes(directory)
 
@@ -162,7 +161,7 @@ def run_study(study: Study, place: Path, asked: Batch, display: Display, say: Sa
         resume.run_in(place, display)
         return
     engine = asked.engine if asked.engine and _takes(study, asked.engine) else study.engine
-    spec = study.spec(engine, asked.time or study.seconds, asked.seed)
+    spec = replicate.spec_of(study, engine, asked.time or study.seconds, asked.seed)
     say(f"{study.name}: about {minutes(schedule.time_estimate(spec) + study.procedure_seconds(spec.time))}")
     if place.is_dir():  # killed before it had written a plan
         shutil.rmtree(place)
@@ -177,55 +176,36 @@ def done(place: Path) -> bool:
 def outcomes(directory: Path) -> list[Outcome]:
     """The current outcome of every study. Reads only the records."""
     asked = read(directory)
-    found = []
+    all_outcomes = []
     for name in asked.studies:
         place, reason = directory / name, asked.reasons.get(name, "")
         if not (place / "plan.json").is_file():
-            found.append(Outcome(name, None, reason or "not started"))
+            all_outcomes.append(Outcome(name, None, reason or "not started"))
             continue
         try:
             result = conclude.result_of(place)
             # A study that failed here may have been finished by its own `resume`.
-            why = "" if done(place) else reason or why_incomplete(result)
-            found.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))
+            why = "" if done(place) else reason or lost(result.cells, result.study)
+            all_outcomes.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))
         except CiphercostError as error:
-            found.append(Outcome(name, None, reason or str(error), str(place)))
-    return found
+            all_outcomes.append(Outcome(name, None, reason or str(error), str(place)))
+    return all_outcomes
 
 
-def why_incomplete(result: Result) -> str:
-    """Why a study's run is incomplete, or "". Pure."""
-    bad: dict[str, list[str]] = {}
-    for cell in result.cells:
-        if cell.status != "ok":
-            # Shorten `mysql-tls/insert` to `insert`.
-            own = bad.setdefault(f"{cell.status.replace('-', ' ')}: {cell.reason}", [])
-            own.append(
-                " ".join(filter(None, (cell.engine, cell.mechanism, cell.workload.rpartition("/")[2], cell.variant)))
-            )
-    reasons = [
-        f"{', '.join(dict.fromkeys(names)) if len(names) <= MOST_NAMED else f'{len(names)} cells'}: {reason}"
-        for reason, names in bad.items()
-    ]
-    if result.study is not None and not result.study.complete:
-        reasons.insert(0, "the published procedure did not complete")
-    return "; ".join(reasons)
-
-
-def as_page(directory: Path, found: list[Outcome]) -> str:
+def as_page(directory: Path, outcomes: list[Outcome]) -> str:
     """The page as HTML."""
     from ciphercost.report.formats import html
 
     asked = read(directory)
-    return html.render_all(found, asked.id, asked.command, asked.ended)
+    return html.render_all(outcomes, asked.id, asked.command, asked.ended)
 
 
-def failed(found: list[Outcome]) -> bool:
+def failed(outcomes: list[Outcome]) -> bool:
     """Whether any study has no complete result. Pure."""
-    return any(each.reason or each.result is None for each in found)
+    return any(outcome.reason or outcome.result is None for outcome in outcomes)
 
 
-def as_json(directory: Path, found: list[Outcome]) -> str:
+def as_json(directory: Path, outcomes: list[Outcome]) -> str:
     """The page as JSON."""
     asked = read(directory)
     whole = {
@@ -236,16 +216,18 @@ def as_json(directory: Path, found: list[Outcome]) -> str:
         "seed": asked.seed,
         "studies": [
             {
-                "study": each.study,
-                "reason": each.reason,
-                "run": each.run,
-                "published_server": each.result.published_server if each.result else "",
-                "server": each.result.server if each.result else "",
-                "verdict": agreement.verdict(studies.get(each.study).judged(each.result)) if each.result else "",
-                "unreliable": each.unreliable,
-                "rows": together.rows_of(each.result) if each.result else [],
+                "study": outcome.study,
+                "reason": outcome.reason,
+                "run": outcome.run,
+                "published_server": outcome.result.published_server if outcome.result else "",
+                "server": outcome.result.server if outcome.result else "",
+                "verdict": agreement.verdict(studies.get(outcome.study).judged(outcome.result))
+                if outcome.result
+                else "",
+                "unreliable": outcome.unreliable,
+                "rows": together.rows_of(outcome.result) if outcome.result else [],
             }
-            for each in found
+            for outcome in outcomes
         ],
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()

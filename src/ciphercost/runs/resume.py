@@ -16,9 +16,9 @@ import msgspec
 
 from ciphercost.estimate import results
 from ciphercost.host import leftovers, procfs
+from ciphercost.load import clients
 from ciphercost.load.agent import find as find_agent
 from ciphercost.load.fleet import clusters
-from ciphercost.load.jdbc import options
 from ciphercost.measure.progress import Display
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
@@ -33,7 +33,7 @@ from ciphercost.model.run_directory import (
     read_study,
 )
 from ciphercost.plan import registry_facts, specs
-from ciphercost.runs import own_records, pipeline
+from ciphercost.runs import own_records, pipeline, user_files
 
 PATIENCE_SECONDS = 60.0
 """Longest wait for the supervisor of a killed run."""
@@ -63,17 +63,23 @@ def run_in(directory: Path, display: Display | None = None, *, trusted: bool = F
         raise UsageError(f"{directory} is finished; `ciphercost report {shlex.quote(str(directory))}` prints it")
     facts = last_checkpoint(directory)
     check_same_place(directory, facts)
+    user_files.check(facts.files, _start_again(facts))
+    if any(cell.command and cell.command.hidden for cell in facts.spec.cells):
+        raise UsageError(
+            f"{directory}: its commands had secrets, which the record does not hold, so it can't run them again; put the secrets into the environment, "
+            "and start a new run"
+        )
     cells = specs.plan(facts.spec).cells
     before = published(directory, facts)
     find_agent()
-    options.fetch(each.client.driver for each in cells if each.client)
+    clients.fetch(cell.client.driver for cell in cells if cell.client)
     await_supervisor(facts.id)
     dropped = discarded(directory, facts)
     for number, cell in enumerate(facts.cells):
         if cell.status != "ok" and (cell.whole_sessions or dropped[number]):
             cell.resumed, cell.thrown_away = cell.resumed + 1, cell.thrown_away + dropped[number]
             cell.warnings = [
-                *(each for each in cell.warnings if each.code != "resumed"),
+                *(warning for warning in cell.warnings if warning.code != "resumed"),
                 resumed_warning(cell, pipeline.now()),
             ]
     facts.resumed, facts.ended, facts.hashes = [*facts.resumed, pipeline.now()], "", {}
@@ -99,7 +105,7 @@ def is_kept(facts: RunFacts, cell: int, session: int) -> bool:
 
 def discarded(directory: Path, facts: RunFacts) -> Counter[int]:
     """Number of slices of each cell in incomplete sessions."""
-    return Counter(each.cell for each in read_slices(directory) if not is_kept(facts, each.cell, each.session))
+    return Counter(record.cell for record in read_slices(directory) if not is_kept(facts, record.cell, record.session))
 
 
 def resumed_warning(cell: CellFacts, when: str) -> Warning_:
@@ -115,9 +121,9 @@ def resumed_warning(cell: CellFacts, when: str) -> Warning_:
 
 def check_same_place(directory: Path, facts: RunFacts) -> None:
     """Raises UsageError if the run's first part used another version of ciphercost or another machine."""
-    again = f"start it again: {facts.command}" if facts.command else "start it again"
+    again = _start_again(facts)
     if (now := results.tool()) != facts.tool:
-        theirs, ours = (" ".join(each.values()) for each in (facts.tool, now))
+        theirs, ours = (" ".join(versions.values()) for versions in (facts.tool, now))
         raise UsageError(
             f"{directory}: started by {theirs}, but this is {ours}; install {theirs} to resume it, or {again}"
         )
@@ -132,6 +138,10 @@ def check_same_place(directory: Path, facts: RunFacts) -> None:
                 f"{directory}: started on a machine where {name} is {was}, but here it is {here[name]}; a run can't combine two "
                 f"machines, so resume it there, or {again}"
             )
+
+
+def _start_again(facts: RunFacts) -> str:
+    return f"start it again: {facts.command}" if facts.command else "start it again"
 
 
 def published(directory: Path, facts: RunFacts) -> pipeline.Before | None:

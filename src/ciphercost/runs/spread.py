@@ -17,6 +17,7 @@ import msgspec
 from ciphercost.estimate import failures, results
 from ciphercost.estimate import machines as estimates
 from ciphercost.estimate.machines import OnMachine
+from ciphercost.host.deferred_signals import Termination
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.units import minutes
 from ciphercost.model import checked
@@ -83,23 +84,23 @@ def find(name: str) -> Path | None:
 
 def deal(spec: Spec, nodes: int) -> list[list[int]]:
     """Cell numbers of each of `nodes` machines. Cells of one experiment stay together. Raises UsageError. Pure."""
-    each = spec.machines or nodes
-    if each > nodes:
+    machines_per_group = spec.machines or nodes
+    if machines_per_group > nodes:
         raise UsageError(
-            f"--machines {each}: the cluster has {nodes} machine{'s' * (nodes != 1)} that can measure; start more, or ask for {nodes}"
+            f"--machines {machines_per_group}: the cluster has {nodes} machine{'s' * (nodes != 1)} that can measure; start more, or ask for {nodes}"
         )
     dealt: list[list[int]] = [[] for _ in range(nodes)]
     for number, cells in enumerate(schedule.groups(spec)):
-        for turn in range(each):
-            dealt[(number * each + turn) % nodes] += cells
+        for turn in range(machines_per_group):
+            dealt[(number * machines_per_group + turn) % nodes] += cells
     return dealt
 
 
 def begin(plan: Plan, nodes: Nodes, directory: Path | None = None, command: str = "") -> Path:
     """Create the directory of a run over the machines that can measure now. Raises UsageError before anything starts."""
     spec = plan.spec
-    found = sorted(nodes.listed(), key=lambda node: (node.host, node.node))
-    dealt = deal(spec, len(found))
+    available = sorted(nodes.listed(), key=lambda node: (node.host, node.node))
+    dealt = deal(spec, len(available))
     for cells in dealt:  # a file that can't be read is found now
         node_run.part("", "", own_spec(spec, cells, 0))
     run_id = new_id()
@@ -108,7 +109,7 @@ def begin(plan: Plan, nodes: Nodes, directory: Path | None = None, command: str 
     (path / PLACE).mkdir(mode=0o700)
     machines = [
         Machine(f"node-{number}", node.node, node.host, cells, node.cpus)
-        for number, (node, cells) in enumerate(zip(found, dealt, strict=True), start=1)
+        for number, (node, cells) in enumerate(zip(available, dealt, strict=True), start=1)
         if cells
     ]
     seed = spec.seed or secrets.randbits(32)
@@ -131,13 +132,13 @@ def own_spec(spec: Spec, cells: Sequence[int], seed: int) -> Spec:
 
 def read(directory: Path) -> MachinesRun:
     """Read machines.json. Raises UsageError if it is damaged or of a newer format."""
-    made = checked.whole(directory / FILE, MachinesRun, MACHINES_FORMAT)
-    for each in made.machines:
-        if not each.name.startswith("node-") or not each.name.removeprefix("node-").isdecimal():
-            raise checked.damaged(directory / FILE, f"`name` of a machine is {each.name[:40]!r}, not node-NUMBER")
-        if any(number >= len(made.spec.cells) for number in each.cells):
-            raise checked.damaged(directory / FILE, f"{each.name} has a cell that the spec doesn't have")
-    return made
+    run = checked.whole(directory / FILE, MachinesRun, MACHINES_FORMAT)
+    for machine in run.machines:
+        if not machine.name.startswith("node-") or not machine.name.removeprefix("node-").isdecimal():
+            raise checked.damaged(directory / FILE, f"`name` of a machine is {machine.name[:40]!r}, not node-NUMBER")
+        if any(number >= len(run.spec.cells) for number in machine.cells):
+            raise checked.damaged(directory / FILE, f"{machine.name} has a cell that the spec doesn't have")
+    return run
 
 
 def save(directory: Path, run: MachinesRun) -> None:
@@ -151,7 +152,7 @@ def now() -> str:
 def finished(directory: Path) -> bool:
     """Whether every machine's part has arrived."""
     run = read(directory)
-    return bool(run.ended) and all(each.state == "measured" for each in run.machines)
+    return bool(run.ended) and all(machine.state == "measured" for machine in run.machines)
 
 
 # ── measuring ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,23 +166,25 @@ def run_remaining(directory: Path, nodes: Nodes, say: Say) -> Concluded:
     with open_locked(directory, LOCK):
         run = read(directory)
         if run.tool != (tool := results.tool()):
-            theirs, ours = (" ".join(each.values()) for each in (run.tool, tool))
+            theirs, ours = (" ".join(versions.values()) for versions in (run.tool, tool))
             raise UsageError(f"{directory}: started by {theirs}, but this is {ours}; install {theirs} to resume it")
         run = _placed(run, nodes.listed(), say)
-        waiting = {each.node: each for each in run.machines if each.state == "waiting"}
+        waiting = {machine.node: machine for machine in run.machines if machine.state == "waiting"}
         parts = {
-            each.node: node_run.part(
-                run.id, each.name, own_spec(run.spec, each.cells, run.seed + int(each.name.removeprefix("node-")))
+            machine.node: node_run.part(
+                run.id,
+                machine.name,
+                own_spec(run.spec, machine.cells, run.seed + int(machine.name.removeprefix("node-"))),
             )
-            for each in waiting.values()
+            for machine in waiting.values()
         }
-        known = {name: Node(name, each.host, each.cpus) for name, each in waiting.items()}
+        known = {name: Node(name, machine.host, machine.cpus) for name, machine in waiting.items()}
         _announce(run, waiting.values(), say)
         measuring = nodes.measure(parts, known)
         try:
             for node, arrived in measuring:
                 run = _arrived(directory, run, waiting.pop(node), arrived)
-                mine = next(each for each in run.machines if each.node == node)
+                mine = next(machine for machine in run.machines if machine.node == node)
                 say(
                     f"{mine.name}: {'measured' if mine.state == 'measured' else f'lost: {mine.reason}'}; {len(waiting)} left"
                 )
@@ -191,39 +194,39 @@ def run_remaining(directory: Path, nodes: Nodes, say: Say) -> Concluded:
             close = getattr(measuring, "close", None)
             if close is not None:
                 close()
-        found = conclude(directory, msgspec.structs.replace(run, ended=now()))
-        save(directory, found.run)
+        concluded = conclude(directory, msgspec.structs.replace(run, ended=now()))
+        save(directory, concluded.run)
         if html_page.wanted():
-            with Supervisor(new_id()) as supervisor:
+            with Supervisor(new_id()) as supervisor, Termination() as termination, termination.cuts():
                 html_page.page(directory, supervisor, say)
-    return found
+    return concluded
 
 
 def _placed(run: MachinesRun, nodes: Sequence[Node], say: Say) -> MachinesRun:
     """The run with a node for every part that is missing: its own node, or one that the run doesn't use yet. Pure but for `say`."""
-    alive = {each.node: each for each in nodes}
-    used = {each.node for each in run.machines if each.state == "measured" or each.node in alive}
-    spare = [each for each in nodes if each.node not in used]
+    alive = {node.node: node for node in nodes}
+    used = {machine.node for machine in run.machines if machine.state == "measured" or machine.node in alive}
+    spare = [node for node in nodes if node.node not in used]
     machines: list[Machine] = []
-    for each in run.machines:
-        if each.state != "measured":
-            if each.node not in alive and spare:
+    for machine in run.machines:
+        if machine.state != "measured":
+            if machine.node not in alive and spare:
                 other = spare.pop(0)
-                each = msgspec.structs.replace(each, node=other.node, host=other.host, cpus=other.cpus)
-                say(f"{each.name}: its node is gone; a new one takes its place")
-            gone = each.node not in alive
-            each = msgspec.structs.replace(
-                each, state="lost" if gone else "waiting", reason="its node is not in the cluster" if gone else ""
+                machine = msgspec.structs.replace(machine, node=other.node, host=other.host, cpus=other.cpus)
+                say(f"{machine.name}: its node is gone; a new one takes its place")
+            gone = machine.node not in alive
+            machine = msgspec.structs.replace(
+                machine, state="lost" if gone else "waiting", reason="its node is not in the cluster" if gone else ""
             )
-        machines.append(each)
+        machines.append(machine)
     return msgspec.structs.replace(run, machines=machines)
 
 
 def _announce(run: MachinesRun, machines: Collection[Machine], say: Say) -> None:
     by_host: dict[str, float] = {}
-    for each in machines:
-        seconds = schedule.time_estimate(own_spec(run.spec, each.cells, 0))
-        by_host[each.host or each.name] = by_host.get(each.host or each.name, 0.0) + seconds
+    for machine in machines:
+        seconds = schedule.time_estimate(own_spec(run.spec, machine.cells, 0))
+        by_host[machine.host or machine.name] = by_host.get(machine.host or machine.name, 0.0) + seconds
     if machines:
         say(f"{len(machines)} machines to measure, about {minutes(max(by_host.values()))}")
     if len(by_host) < len(machines):
@@ -241,7 +244,7 @@ def _arrived(directory: Path, run: MachinesRun, machine: Machine, arrived: bytes
             changed = msgspec.structs.replace(machine, state="measured", reason="")
         except CiphercostError as error:
             changed = msgspec.structs.replace(machine, state="lost", reason=str(error))
-    machines = [changed if each.name == machine.name else each for each in run.machines]
+    machines = [changed if other.name == machine.name else other for other in run.machines]
     run = msgspec.structs.replace(run, machines=machines)
     save(directory, run)
     return run
@@ -274,15 +277,17 @@ def conclude(directory: Path, run: MachinesRun | None = None) -> Concluded:
         cpu = str(result.machine.get("cpu", "unknown CPU"))
         machines.append(msgspec.structs.replace(machine, cpu=cpu))
         facts[machine.name] = result.machine
-        for number, cell, own in zip(machine.cells, result.cells, intervals, strict=True):
+        for number, cell, cell_intervals in zip(machine.cells, result.cells, intervals, strict=True):
             cells[number][machine.name] = cell
             if cell.status == "ok" and cell.overhead:
-                values[number].append(OnMachine(machine.name, machine.host, cpu, own, cell.overhead, cell.failures))
+                values[number].append(
+                    OnMachine(machine.name, machine.host, cpu, cell_intervals, cell.overhead, cell.failures)
+                )
             else:
                 losses[number].append(Loss(machine.name, cell_text.without_number(cell)))
     with checked.computing(directory / FILE):
         over = _over(run, cells, values, losses)
-    shown = [_shown(run, each, own) for each, own in zip(over, cells, strict=True)]
+    shown = [_shown(run, over_cell, by_machine) for over_cell, by_machine in zip(over, cells, strict=True)]
     return Concluded(
         str(directory), msgspec.structs.replace(run, machines=machines, cells=over), shown, cells, values, facts
     )
@@ -292,17 +297,17 @@ def _over(
     run: MachinesRun, cells: Sequence[dict[str, Cell]], values: Sequence[list[OnMachine]], losses: Sequence[list[Loss]]
 ) -> list[CellOverMachines]:
     mode = run.spec.mode
-    firsts = [_first(own, of) for own, of in zip(cells, values, strict=True)]
-    mains = [figure_text.main_metric(each) if each else "" for each in firsts]
+    firsts = [_first(by_machine, of) for by_machine, of in zip(cells, values, strict=True)]
+    mains = [figure_text.main_metric(first) if first else "" for first in firsts]
     verdicts = estimates.verdicts(values, mains, mode, run.spec.margin)
-    made = []
-    for number, (first, own, of) in enumerate(zip(firsts, cells, values, strict=True)):
+    over_cells = []
+    for number, (first, by_machine, of) in enumerate(zip(firsts, cells, values, strict=True)):
         asked = run.spec.cells[number]
-        made.append(
+        over_cells.append(
             CellOverMachines(
                 cell=number,
                 engine=asked.engine,
-                versions=list(dict.fromkeys(own[each.machine].version for each in of)),
+                versions=list(dict.fromkeys(by_machine[on_machine.machine].version for on_machine in of)),
                 mechanism=asked.mechanism,
                 workload=first.workload if first else asked.workload,
                 title=cell_text.heading(first) if first else f"{asked.engine} · {asked.mechanism} · {asked.workload}",
@@ -312,21 +317,21 @@ def _over(
                 overhead=estimates.over_machines(of, mode),
                 verdict=verdicts[number],
                 lost=losses[number],
-                added=machines_added.over(own, of),
+                added=machines_added.over(by_machine, of),
             )
         )
-    return made
+    return over_cells
 
 
 def _first(cells: Mapping[str, Cell], values: Sequence[OnMachine]) -> Cell | None:
     """The first machine's cell that has a number, or any cell; None if no machine has it."""
-    return next((cells[each.machine] for each in values), next(iter(cells.values()), None))
+    return next((cells[on_machine.machine] for on_machine in values), next(iter(cells.values()), None))
 
 
 def _shown(run: MachinesRun, over: CellOverMachines, cells: Mapping[str, Cell]) -> Cell:
     """The cell as reports of one machine show it, with the costs over machines."""
     asked = run.spec.cells[over.cell]
-    first = next((cells[each.machine] for own in over.overhead.values() for each in own.machines), None)
+    first = next((cells[on_machine.machine] for cost in over.overhead.values() for on_machine in cost.machines), None)
     if first is None:
         reason = over.lost[0].reason if over.lost else "no machine measured it"
         return Cell(
@@ -340,13 +345,13 @@ def _shown(run: MachinesRun, over: CellOverMachines, cells: Mapping[str, Cell]) 
             run.spec.mode,
             reason=reason,
         )
-    overhead = {name: each.overall for name, each in over.overhead.items()}
+    overhead = {name: cost.overall for name, cost in over.overhead.items()}
     cell = msgspec.structs.replace(
         first,
         version=", ".join(over.versions),
         overhead=overhead,
         verdict=over.verdict,
-        failures=failures.together([each.failures for each in cells.values()]),
+        failures=failures.together([cell.failures for cell in cells.values()]),
         warnings=[],
         smallest_effect=None,
     )

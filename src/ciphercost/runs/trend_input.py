@@ -26,9 +26,9 @@ def _of(name: str) -> list[Run]:
         return [_of_json(path)]
     if path.is_dir() and not (path / "plan.json").is_file():
         if below := run_directory.runs(path):
-            return [_of_directory(str(each), each) for each in below]
+            return [_of_directory(str(directory), directory) for directory in below]
         if results_ := sorted(path.glob("*.json")):
-            return [_of_json(each) for each in results_]
+            return [_of_json(file) for file in results_]
         raise UsageError(
             f"{name}: holds no run; give runs (each has a plan.json), a directory of runs, or results that "
             "`ciphercost report RUN --format json` wrote"

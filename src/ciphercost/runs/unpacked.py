@@ -74,10 +74,10 @@ class Unpacked(io.RawIOBase):
                 f"{self._path}: a header in this archive has {size:,} bytes, and at most {bounds.ARCHIVE_HEADER:,} are read; "
                 "it is no packed run"
             )
-        made = bytearray()
-        while len(made) < size and (piece := self._take(size - len(made))):
-            made += piece
-        return bytes(made)
+        content = bytearray()
+        while len(content) < size and (piece := self._take(size - len(content))):
+            content += piece
+        return bytes(content)
 
     def _take(self, most: int) -> bytes:
         """Some bytes; none at the end."""
@@ -97,9 +97,9 @@ class Unpacked(io.RawIOBase):
         if not self._waiting:
             self._waiting = self._file.read(PIECE)
         if self._machine is None:
-            made, self._waiting = self._waiting, b""
-            self._ended = not made
-            return made
+            piece, self._waiting = self._waiting, b""
+            self._ended = not piece
+            return piece
         if self._machine.eof:  # another part may follow
             self._waiting = self._machine.unused_data + self._waiting
             if not self._waiting.strip(b"\0"):
@@ -107,18 +107,18 @@ class Unpacked(io.RawIOBase):
                 return b""
             self._machine = self._new()
         if self._kind == "gz":
-            made = self._machine.decompress(self._waiting, PIECE)
+            piece = self._machine.decompress(self._waiting, PIECE)
             self._waiting = self._machine.unconsumed_tail
             hungry = not self._waiting
         else:
-            made = self._machine.decompress(self._waiting, max_length=PIECE)
+            piece = self._machine.decompress(self._waiting, max_length=PIECE)
             self._waiting = b""
             hungry = self._machine.eof or self._machine.needs_input
-        if hungry and not self._machine.eof and not made:
+        if hungry and not self._machine.eof and not piece:
             self._waiting = self._file.read(PIECE)
             if not self._waiting:
                 raise EOFError("it is cut off")
-        return bytes(made)
+        return bytes(piece)
 
 
 def check_directory(path: Path) -> None:

@@ -31,10 +31,10 @@ def answers(path: str, requests: str = HELLO) -> list[dict[str, object]]:
     done = subprocess.run(
         [path], input=requests, capture_output=True, text=True, timeout=20, check=False, env=child_environment()
     )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    if not found or not all(isinstance(each, dict) for each in found):
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    if not replies or not all(isinstance(reply, dict) for reply in replies):
         raise ValueError("its answers are not those of an agent")
-    return found
+    return replies
 
 
 def versions() -> list[tuple[str, str]]:
@@ -55,7 +55,7 @@ def libraries() -> list[str]:
         required = metadata.requires("ciphercost") or []
     except metadata.PackageNotFoundError:
         return []
-    names = (re.match(r"[\w.-]+", each) for each in required if "extra ==" not in each)
+    names = (re.match(r"[\w.-]+", requirement) for requirement in required if "extra ==" not in requirement)
     return sorted(name[0] for name in names if name and name[0] != agent.DISTRIBUTION)
 
 
@@ -74,8 +74,8 @@ def _agent() -> Iterator[tuple[str, str]]:
     yield "OpenSSL", f"{str(hello.get('tls_library', 'unknown')).removeprefix('OpenSSL ')}, in the agent"
     library = str(opened[0].get("library", "")) if opened else ""
     for name in ("SQLite", "SQLCipher"):
-        found = re.search(rf"\b{name} ([^,]+)", library)
-        yield name, f"{found[1]}, in the agent" if found else "unknown"
+        match = re.search(rf"\b{name} ([^,]+)", library)
+        yield name, f"{match[1]}, in the agent" if match else "unknown"
 
 
 def _java_agent() -> str:
@@ -87,8 +87,8 @@ def _java_agent() -> str:
         return "not built yet; Maven builds it when JDBC is first used"
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         return f"can't be read: {error}"
-    found = re.search(r"^Implementation-Version: (\S+)", manifest, re.MULTILINE)
-    return f"{found[1] if found else 'of unknown version'} ({Path(jar)})"
+    match = re.search(r"^Implementation-Version: (\S+)", manifest, re.MULTILINE)
+    return f"{match[1] if match else 'of unknown version'} ({Path(jar)})"
 
 
 def _installed(name: str) -> str:

@@ -7,6 +7,7 @@ A folder has `study.toml`, which `list` and error messages read (`catalogue.py`)
 from __future__ import annotations
 
 import csv
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -145,9 +146,9 @@ class Study(ABC):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """The study's main costs, for a page with several studies: its first figure with a published cost, for each operation. Pure."""
-        costs = [each for each in result.figures if each.arm == "cost" and each.published is not None]
-        own = [each for each in costs if not each.operation.startswith("published alone")]
-        return [each for each in own if each.figure == own[0].figure]
+        costs = [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
+        comparable = [cost for cost in costs if not cost.operation.startswith("published alone")]
+        return [cost for cost in comparable if cost.figure == comparable[0].figure]
 
     def judged(self, result: StudyResult) -> Judged:
         """The published costs from which `agreement` decides whether the study was replicated. Pure."""
@@ -191,6 +192,33 @@ class Study(ABC):
             raise UsageError(f"study {self.name} does not run on '{engine}': {nearest(engine, self.engines)}")
 
 
+def named(engine: str) -> tuple[str, dict[str, str]]:
+    """`mariadb,postgresql` and {"mariadb": "11.8"} for `mariadb@11.8,postgresql`. Pure. Raises UsageError."""
+    versions: dict[str, str] = {}
+    listed = []
+    for part in (text.strip() for text in engine.split(",")):
+        name, at, version = part.partition("@")
+        if at and not (name and re.fullmatch(r"[\w.]+", version)):
+            raise UsageError(
+                f"--engine {engine}: '{part}' is not a server and its version; write ENGINE@VERSION, e.g. mariadb@11.8"
+            )
+        if versions.setdefault(name, version) != version:
+            raise UsageError(f"--engine {engine}: names {name} in two versions; a study runs on one")
+        listed.append(name)
+    return ",".join(listed), {name: version for name, version in versions.items() if version}
+
+
+def at_versions(study: Study, cells: Sequence[CellSpec], versions: Mapping[str, str]) -> list[CellSpec]:
+    """The cells on these versions of their servers. Raises UsageError if the study itself needs another one."""
+    for cell in cells:
+        version = versions.get(cell.engine, "")
+        if version and cell.version not in ("", version):
+            raise UsageError(
+                f"study {study.name} needs {cell.engine} {cell.version}: write --engine {cell.engine}, without @{version}"
+            )
+    return [msgspec.structs.replace(cell, version=versions.get(cell.engine, cell.version)) for cell in cells]
+
+
 def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:
     """`PostgreSQL 18.1`: version from the procedure, or from our own cells if the procedure never began. Pure."""
     return f"{name} {record.version or next((cell.version for cell in cells if cell.version), '')}".strip()
@@ -198,13 +226,13 @@ def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:
 
 def transit(engine: str) -> str:
     """The engine's main mechanism in transit: `tls`, or its first one without TLS. Raises UsageError."""
-    own = engines.get(engine)
-    found = mechanisms.of(own, "transit")
-    if not found:
+    server = engines.get(engine)
+    transit_names = mechanisms.of(server, "transit")
+    if not transit_names:
         raise UsageError(
-            f"{engine} can't encrypt connections, which this study needs; its mechanisms: {', '.join(mechanisms.of(own))}"
+            f"{engine} can't encrypt connections, which this study needs; its mechanisms: {', '.join(mechanisms.of(server))}"
         )
-    return "tls" if "tls" in found else found[0]
+    return "tls" if "tls" in transit_names else transit_names[0]
 
 
 REGISTRY = Registry(__name__)

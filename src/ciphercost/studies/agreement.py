@@ -75,7 +75,7 @@ class Judged(NamedTuple):
 
     @property
     def criterion(self) -> str:
-        limits = {bool(each.bound) for each in self.figures if each.published is not None}
+        limits = {bool(figure.bound) for figure in self.figures if figure.published is not None}
         if self.direction_only:
             return DIRECTION_ONLY
         if True not in limits:
@@ -85,16 +85,16 @@ class Judged(NamedTuple):
     @property
     def limits_only(self) -> bool:
         """Whether all published costs are limits."""
-        published = [each for each in self.figures if each.published is not None]
-        return bool(published) and all(each.bound for each in published)
+        published = [figure for figure in self.figures if figure.published is not None]
+        return bool(published) and all(figure.bound for figure in published)
 
     def of(self, figure: StudyFigure) -> Agreement:
-        found = agreement(figure)
-        if not found or not self.direction_only:
-            return found
+        agreed = agreement(figure)
+        if not agreed or not self.direction_only:
+            return agreed
         if _includes_no_change(figure):
             return "open"
-        return "direction" if found == "within" else found
+        return "direction" if agreed == "within" else agreed
 
     def published(self) -> list[Agreement]:
         """The agreement of each published cost; of several costs measured beside it, the least favourable counts."""
@@ -102,7 +102,7 @@ class Judged(NamedTuple):
         for number, figure in enumerate(self.figures):
             if figure.published is not None:
                 by_cost.setdefault(figure.figure if self.printed_once else number, []).append(self.of(figure))
-        return [min(found, key=LEAST_FAVOURABLE.index) for found in by_cost.values()]
+        return [min(agreements, key=LEAST_FAVOURABLE.index) for agreements in by_cost.values()]
 
 
 def agreement(figure: StudyFigure) -> Agreement:
@@ -130,16 +130,16 @@ def _includes_no_change(figure: StudyFigure) -> bool:
 
 def verdict(judged: Judged) -> Verdict:
     """Verdict on all published costs of a study. Unqualified only if each cost was measured and all of them agree."""
-    found = set(judged.published())
-    whole = len(found) == 1
-    if not found - {""}:
+    agreements = set(judged.published())
+    whole = len(agreements) == 1
+    if not agreements - {""}:
         return ""
-    if found & {"within", "holds"}:
-        return "replicated" if found <= {"within", "holds"} else "partly"
-    if "direction" in found:
+    if agreements & {"within", "holds"}:
+        return "replicated" if agreements <= {"within", "holds"} else "partly"
+    if "direction" in agreements:
         return "direction" if whole else "direction-partly"
-    if found & {"differs", "fails"}:
-        return "not" if found <= {"differs", "fails"} else "not-partly"
+    if agreements & {"differs", "fails"}:
+        return "not" if agreements <= {"differs", "fails"} else "not-partly"
     return "open"
 
 
@@ -166,25 +166,25 @@ def counted(judged: Judged) -> str:
     }
     kinds = [kind for kind in words if counts[kind]]
     if published == 1:
-        said = f"the one published cost {words[kinds[0]][0]}"
+        text = f"the one published cost {words[kinds[0]][0]}"
     elif len(kinds) == 1:
         one, several = words[kinds[0]]
         positive = one.replace("was not", "was")
-        said = (
+        text = (
             f"all {published} published costs {several}"
             if one == positive
             else f"none of the {published} published costs {positive}"
         )
     else:
-        said = f"of {published} published costs, " + ", ".join(
+        text = f"of {published} published costs, " + ", ".join(
             f"{counts[kind]} {words[kind][counts[kind] > 1]}" for kind in kinds
         )
-    measured = sum(bool(judged.of(each)) for each in judged.figures)
+    measured = sum(bool(judged.of(figure)) for figure in judged.figures)
     if judged.printed_once and measured > published:
-        said += f", compared with each of {measured} costs measured here"
+        text += f", compared with each of {measured} costs measured here"
     if judged.direction_only:
-        said += "; their sizes cannot be compared"
-    return f"{head(judged)}: {said}"
+        text += "; their sizes cannot be compared"
+    return f"{head(judged)}: {text}"
 
 
 def unreliable(cells: Sequence[Cell]) -> str:
@@ -205,7 +205,7 @@ def unreliable(cells: Sequence[Cell]) -> str:
 
 def compared(judged: Judged, published_on: str, here: str) -> str:
     """What was compared with what, as a sentence."""
-    figures = dict.fromkeys(each.figure for each in judged.figures if each.published is not None)
-    kinds = "; ".join(judged.ratios.get(each, f"{each}, encrypted ÷ plain") for each in figures)
+    figures = dict.fromkeys(figure.figure for figure in judged.figures if figure.published is not None)
+    kinds = "; ".join(judged.ratios.get(figure, f"{figure}, encrypted ÷ plain") for figure in figures)
     where = f" on {here}" if here else ""
     return f"Compared: {kinds or 'nothing'}; published on {published_on}, measured here{where}."

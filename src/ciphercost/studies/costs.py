@@ -25,15 +25,15 @@ def change(ratio: float | None, figure: str = "") -> str:
 
 def claimed(cost: StudyFigure) -> str:
     """A published cost: `33.0 % more`; as a limit `at most 5.0 % more`, `at most 3.1 % apart`, `not less`."""
-    said = change(cost.published, cost.figure)
+    text = change(cost.published, cost.figure)
     if cost.published is None or not cost.bound:
-        return said
+        return text
     more, less = more_and_less(cost.figure)
     if cost.bound == "either":
-        return f"at most {said.removesuffix(f' {more}').removesuffix(f' {less}')} apart"
+        return f"at most {text.removesuffix(f' {more}').removesuffix(f' {less}')} apart"
     if cost.published == 1:
         return f"not {less}" if cost.bound == "least" else f"not {more}"
-    return f"at {cost.bound} {said}"
+    return f"at {cost.bound} {text}"
 
 
 def bounds(low: float, high: float, figure: str = "") -> str:
@@ -62,16 +62,16 @@ def with_interval(cost: StudyFigure) -> str:
 
 def plus_minus(ratio: float | None, spread: float | None, figure: str = "") -> str:
     """`4.6 ± 4.4 % more`: a ratio and its standard deviation."""
-    said = change(ratio, figure)
+    text = change(ratio, figure)
     if ratio is None or spread is None:
-        return said
-    if " % " not in said:
+        return text
+    if " % " not in text:
         return (
-            f"{said.removesuffix(notation.TIMES)} ± {spread:.2g}{notation.TIMES}"
-            if said.endswith(notation.TIMES)
-            else f"{said} ± {spread * 100:.1f} %"
+            f"{text.removesuffix(notation.TIMES)} ± {spread:.2g}{notation.TIMES}"
+            if text.endswith(notation.TIMES)
+            else f"{text} ± {spread * 100:.1f} %"
         )
-    return said.replace(" % ", f" ± {spread * 100:.1f} % ", 1)
+    return text.replace(" % ", f" ± {spread * 100:.1f} % ", 1)
 
 
 def too_wide(low: float, high: float) -> bool:

@@ -43,9 +43,12 @@ def rate(
         )
         for arm in ARMS
     ]
-    said = ratio(printed.get("encrypted"), printed.get("plain"))
-    own = ratio(here.get("encrypted"), here.get("plain"))
-    return [*levels, cost(operation, figure, known, said, own, source if said is not None else "")]
+    published_ratio = ratio(printed.get("encrypted"), printed.get("plain"))
+    repeated_ratio = ratio(here.get("encrypted"), here.get("plain"))
+    return [
+        *levels,
+        cost(operation, figure, known, published_ratio, repeated_ratio, source if published_ratio is not None else ""),
+    ]
 
 
 def cost(
@@ -57,10 +60,10 @@ def cost(
     source: str = "",
 ) -> StudyFigure:
     """One cost beside the published one."""
-    made = StudyFigure(operation, figure, "ratio", "cost", published, here, source=source)
+    cost_figure = StudyFigure(operation, figure, "ratio", "cost", published, here, source=source)
     if known is None:
-        return made
-    return msgspec.structs.replace(made, ours=known.ratio, low=known.low, high=known.high, n=known.n)
+        return cost_figure
+    return msgspec.structs.replace(cost_figure, ours=known.ratio, low=known.low, high=known.high, n=known.n)
 
 
 def inverse(known: Estimate | None) -> Estimate | None:
@@ -78,11 +81,11 @@ def server_cpu(operation: str, cell: Cell | None) -> list[StudyFigure]:
     return [*levels, cost(operation, CPU, known)]
 
 
-def between(found: Sequence[StudyFigure]) -> list[StudyFigure]:
+def between(figures: Sequence[StudyFigure]) -> list[StudyFigure]:
     """The figures that compare two variants."""
-    return [each for each in found if OVER in each.operation]
+    return [figure for figure in figures if OVER in figure.operation]
 
 
-def own(found: Sequence[StudyFigure]) -> list[StudyFigure]:
+def own(figures: Sequence[StudyFigure]) -> list[StudyFigure]:
     """The other figures: those of each variant by itself."""
-    return [each for each in found if OVER not in each.operation]
+    return [figure for figure in figures if OVER not in figure.operation]

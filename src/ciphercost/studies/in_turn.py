@@ -47,26 +47,26 @@ def run(
             program = only(stage.bench.program, operation) if transactions else stage.bench.program
             stage.say(f"as published: {' '.join(filter(None, (operation, name)))}, {arm}")
             started = time.monotonic() - began
-            own: Changes = {"per_request": True} if operation in per_request else {}
-            made = [once(stage, arm, program, own) for _ in range(int(settings[RUNS]))]
+            changes: Changes = {"per_request": True} if operation in per_request else {}
+            results = [once(stage, arm, program, changes) for _ in range(int(settings[RUNS]))]
             stage.keep(
                 StudyRun(
                     operation,
                     arm,
                     round(started, 3),
                     {"clients": float(stage.pair.connect[arm].connections)},  # type: ignore[index]
-                    {RATE: [each[0] for each in made], OPERATIONS: [each[1] for each in made]},
+                    {RATE: [result[0] for result in results], OPERATIONS: [result[1] for result in results]},
                     mechanism=stage.bench.mechanism.name,
                     server=name,
                 )
             )
 
 
-def once(stage: Stage, arm: str, program: Program, own: Changes) -> tuple[float, float]:
-    """(operations per second, operations) of one run of one arm. `own`: what differs in its connections. Raises AgentError, RunError, Unproven."""
+def once(stage: Stage, arm: str, program: Program, changes: Changes) -> tuple[float, float]:
+    """(operations per second, operations) of one run of one arm. `changes`: what differs in its connections. Raises AgentError, RunError, Unproven."""
     settings = stage.record.settings
     stage.agent.program(program)
-    answer = stage.agent.connect(arm, stage.pair.connect[arm] | own)  # type: ignore[index]
+    answer = stage.agent.connect(arm, stage.pair.connect[arm] | changes)  # type: ignore[index]
     if answer.encrypted != (arm == "encrypted"):
         raise Unproven(
             f"client witness, {arm} arm: the load's connection is not encrypted as it was when it was proven"
@@ -86,22 +86,22 @@ def once(stage: Stage, arm: str, program: Program, own: Changes) -> tuple[float,
 
 def rates(record: StudyRecord, operation: str, arm: str, server: str = "") -> list[float]:
     """Operations per second of each run of one arm; empty if it didn't run. Pure."""
-    for each in record.runs:
-        if (each.operation, each.arm, each.server) == (operation, arm, server):
-            return each.series[RATE]
+    for study_run in record.runs:
+        if (study_run.operation, study_run.arm, study_run.server) == (operation, arm, server):
+            return study_run.series[RATE]
     return []
 
 
 def rate(record: StudyRecord, operation: str, arm: str, server: str = "") -> float | None:
     """Their mean; None if the arm didn't run. Pure."""
-    found = rates(record, operation, arm, server)
-    return fmean(found) if found else None
+    values = rates(record, operation, arm, server)
+    return fmean(values) if values else None
 
 
 def widest(record: StudyRecord, where: Callable[[StudyRun], bool] = lambda _: True) -> float | None:
     """Fastest ÷ slowest run of the same arm, the largest of all arms; None unless an arm ran at least twice. Pure."""
-    found = [max(e.series[RATE]) / min(e.series[RATE]) for e in record.runs if len(e.series[RATE]) > 1 and where(e)]
-    return max(found, default=None)
+    quotients = [max(e.series[RATE]) / min(e.series[RATE]) for e in record.runs if len(e.series[RATE]) > 1 and where(e)]
+    return max(quotients, default=None)
 
 
 def ratio(above: float | None, below: float | None) -> float | None:

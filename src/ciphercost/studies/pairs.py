@@ -18,11 +18,11 @@ def witnesses_of(record: StudyRecord, cells: Sequence[CellSpec] = ()) -> dict[st
     A server that can't be asked has no server witness, and a server with another OpenSSL has a process witness. If several cells
     have the same mechanism, those that all of them have.
     """
-    found = {name: list(mechanisms.get(name).witnesses) for name in [record.mechanism, *record.mechanisms]}
+    by_mechanism = {name: list(mechanisms.get(name).witnesses) for name in [record.mechanism, *record.mechanisms]}
     for name in {cell.mechanism for cell in cells}:
-        each = [registered(cell).witnesses for cell in cells if cell.mechanism == name]
-        found[name] = [witness for witness in each[0] if all(witness in own for own in each)]
-    return found
+        by_cell = [registered(cell).witnesses for cell in cells if cell.mechanism == name]
+        by_mechanism[name] = [witness for witness in by_cell[0] if all(witness in witnesses for witnesses in by_cell)]
+    return by_mechanism
 
 
 def unproven(record: StudyRecord) -> str:
@@ -34,8 +34,8 @@ def unproven_pairs(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
     """The pairs (by these names) whose arms are not proven, with the reason."""
     reasons = {}
     for session, (name, mechanism) in enumerate(zip(names, record.mechanisms, strict=True), 1):
-        own = [proof for proof in record.proofs if proof.session == session]
-        if reason := proof_verdict.unproven(own, _required(record, mechanism)):
+        proofs = [proof for proof in record.proofs if proof.session == session]
+        if reason := proof_verdict.unproven(proofs, _required(record, mechanism)):
             reasons[name] = reason
     return reasons
 

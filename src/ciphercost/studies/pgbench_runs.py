@@ -47,11 +47,11 @@ def series(report: pgbench.Report) -> dict[str, list[float]]:
     }
     return {
         **{name: [value] for name, value in whole.items()},
-        "progress_at_s": [each.at_s for each in report.progress],
-        "progress_tps": [each.tps for each in report.progress],
-        "progress_latency_ms": [each.latency_ms for each in report.progress],
-        "progress_stddev_ms": [each.stddev_ms for each in report.progress],
-        "progress_failed": [float(each.failed) for each in report.progress],
+        "progress_at_s": [second.at_s for second in report.progress],
+        "progress_tps": [second.tps for second in report.progress],
+        "progress_latency_ms": [second.latency_ms for second in report.progress],
+        "progress_stddev_ms": [second.stddev_ms for second in report.progress],
+        "progress_failed": [float(second.failed) for second in report.progress],
     }
 
 
@@ -60,14 +60,14 @@ def series(report: pgbench.Report) -> dict[str, list[float]]:
 
 def find(installation: Installation) -> tuple[Path, str]:
     """(pgbench, its version): beside the server, else of the server's version, else on PATH, else any. Raises MissingServer."""
-    own = major(installation.version)
-    others = sorted(engines.get("postgresql").available(), key=lambda each: major(each.version) != own)
-    same = [Path(each.location) / "pgbench" for each in others if major(each.version) == own]
-    rest = [Path(each.location) / "pgbench" for each in others if major(each.version) != own]
+    server_major = major(installation.version)
+    others = sorted(engines.get("postgresql").available(), key=lambda other: major(other.version) != server_major)
+    same = [Path(other.location) / "pgbench" for other in others if major(other.version) == server_major]
+    rest = [Path(other.location) / "pgbench" for other in others if major(other.version) != server_major]
     on_path = [Path(path)] if (path := shutil.which("pgbench")) else []
     for program in (Path(installation.location) / "pgbench", *same, *on_path, *rest):
-        if found := version_of(program):
-            return program, found
+        if program_version := version_of(program):
+            return program, program_version
     raise MissingServer(
         f"no pgbench beside {installation.location} or on PATH, but the published procedure runs it. Install it "
         "(Debian: postgresql-contrib), or `ciphercost install postgresql@17 --source debian`, which brings one."

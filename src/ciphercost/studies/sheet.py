@@ -22,11 +22,13 @@ class Cited(str):
 
 def cite(text: str, *figures: StudyFigure | None) -> str:
     """Mark a cell's text with the source of the first of these figures that has one. Pure."""
-    found = next((each.source for each in figures if each and each.published is not None and each.source), "")
-    if not found:
+    source = next(
+        (figure.source for figure in figures if figure and figure.published is not None and figure.source), ""
+    )
+    if not source:
         return text
     cell = Cited(text)
-    cell.source = found
+    cell.source = source
     return cell
 
 
@@ -37,30 +39,31 @@ def anchor(source: str) -> str:
 
 def sources(sheet: Sheet) -> str:
     """`As published: Table VI (time); Table II (select: %user, %system).`, for text formats, which have no links. Pure."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    places: dict[str, list[tuple[str, str]]] = {}
     heading = ""
-    for each in sheet.rows:
-        if len(each) == 1:
-            heading = each[0]
-        for cell in each:
+    for row in sheet.rows:
+        if len(row) == 1:
+            heading = row[0]
+        for cell in row:
             if isinstance(cell, Cited):
-                found.setdefault(cell.source, []).append((heading, each[0]))
-    if len(found) < 2:
-        return "".join(f"As published: {source}." for source in found)
-    return f"As published: {'; '.join(f'{source} ({_rows(found, source)})' for source in found)}."
+                places.setdefault(cell.source, []).append((heading, row[0]))
+    if len(places) < 2:
+        return "".join(f"As published: {source}." for source in places)
+    return f"As published: {'; '.join(f'{source} ({_rows(places, source)})' for source in places)}."
 
 
-def _rows(found: dict[str, list[tuple[str, str]]], source: str) -> str:
+def _rows(places: dict[str, list[tuple[str, str]]], source: str) -> str:
     """The rows of one source, with their headings if another source has rows of the same name."""
-    own = found[source]
-    names = dict.fromkeys(name for _, name in own)
-    if not any(name in names for other in found if other != source for _, name in found[other]):
+    rows = places[source]
+    names = dict.fromkeys(name for _, name in rows)
+    if not any(name in names for other in places if other != source for _, name in places[other]):
         return ", ".join(names)
     by_heading: dict[str, list[str]] = {}
-    for heading, name in own:
+    for heading, name in rows:
         by_heading.setdefault(heading, []).append(name)
     return "; ".join(
-        f"{heading}: {', '.join(each)}" if heading else ", ".join(each) for heading, each in by_heading.items()
+        f"{heading}: {', '.join(row_names)}" if heading else ", ".join(row_names)
+        for heading, row_names in by_heading.items()
     )
 
 
@@ -73,6 +76,8 @@ class Sheet(NamedTuple):
     rows: Sequence[tuple[str, ...]]
     """As long as the head; a row of one text is a heading for the rows below."""
     note: str = ""
+    folded: bool = False
+    """Single values that few readers want: pages and Markdown fold the table, and text has it at its end."""
 
 
 class Report(NamedTuple):
@@ -90,7 +95,11 @@ class Report(NamedTuple):
     """What the published procedure could not show."""
     sources: Sequence[tuple[str, str]] = ()
     """The published tables and figures behind the numbers, and what each holds."""
+    lost: str = ""
+    """What the run has no number for, and why. It stands above everything else; empty: nothing is missing."""
 
 
+INCOMPLETE = "Incomplete"
+"""Word before a report's `lost`."""
 SOURCES = "Published tables and figures that these numbers come from"
 FINDINGS = "What the published procedure could not show"

@@ -11,6 +11,7 @@ from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies import agreement
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.costs import change, claimed, with_interval
+from ciphercost.studies.lost import lost
 from ciphercost.studies.sheet import Report, Sheet, cite
 
 NOT_PUBLISHED = "not published"
@@ -32,26 +33,27 @@ class Described(Protocol):
     def method(self, result: StudyResult) -> list[str]: ...
 
 
-def report(own: Described, study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
+def report(described: Described, study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
     """The parts that every report renders: verdict, its table, the study's own tables, how they were measured, and the findings.
 
     `cells`: those of the same run; if they were disturbed, the verdict says so.
     """
-    judged = own.judged(study)
+    judged = described.judged(study)
     return Report(
         title=study.title,
         verdict=" ".join(filter(None, (f"{agreement.counted(judged)}.", agreement.unreliable(cells)))),
         compared=agreement.compared(judged, study.published_server, study.server),
-        sheets=[*compared(judged, own.caveat(study)), *own.sheets(study)],
-        method=[f"the same procedure here: {study.procedure}", *own.method(study)],
+        sheets=[*compared(judged, described.caveat(study)), *described.sheets(study)],
+        method=[f"the same procedure here: {study.procedure}", *described.method(study)],
         findings=study.findings,
-        sources=printed_in(study, own.sources),
+        sources=printed_in(study, described.sources),
+        lost=lost(cells, study) if cells else "",
     )
 
 
 def printed_in(study: StudyResult, known: Mapping[str, str]) -> list[tuple[str, str]]:
     """The published tables and figures behind the numbers, in the study's order, and what each holds."""
-    named = dict.fromkeys(each.source for each in study.figures if each.source and each.published is not None)
+    named = dict.fromkeys(figure.source for figure in study.figures if figure.source and figure.published is not None)
     return [(name, known[name]) for name in known if name in named] + [
         (name, "") for name in named if name not in known
     ]
@@ -59,7 +61,7 @@ def printed_in(study: StudyResult, known: Mapping[str, str]) -> list[tuple[str, 
 
 def label(figure: StudyFigure, judged: Judged) -> str:
     """What distinguishes one of these costs from the others: its operation or server, its figure, or both."""
-    figures = {each.figure for each in judged.figures}
+    figures = {cost.figure for cost in judged.figures}
     if len(figures) > 1 and len(figures) == len(judged.figures):
         return figure.figure
     return ", ".join(filter(None, (figure.figure if len(figures) > 1 else "", place(figure, judged))))
@@ -67,7 +69,7 @@ def label(figure: StudyFigure, judged: Judged) -> str:
 
 def place(figure: StudyFigure, judged: Judged) -> str:
     """The operation or server of a cost."""
-    return what(figure, several=len({each.operation for each in judged.figures}) > 1)
+    return what(figure, several=len({cost.operation for cost in judged.figures}) > 1)
 
 
 def what(figure: StudyFigure, several: bool) -> str:
@@ -78,7 +80,7 @@ def what(figure: StudyFigure, several: bool) -> str:
 
 def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
     """The published costs beside ours, whether they agree, and the criterion below."""
-    figures = dict.fromkeys(each.figure for each in judged.figures)
+    figures = dict.fromkeys(cost.figure for cost in judged.figures)
     # If each figure has one cost, its name is the row's.
     single = len(figures) > 1 and len(figures) == len(judged.figures)
     rows: list[tuple[str, ...]] = []
@@ -87,14 +89,14 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
             rows.append((figure,))
         rows += [
             (
-                figure if single else place(each, judged),
-                cite(claimed(each), each) if each.published is not None else NOT_PUBLISHED,
-                change(each.here, each.figure),
-                with_interval(each),
-                agreement.SHORT[judged.of(each)],
+                figure if single else place(cost, judged),
+                cite(claimed(cost), cost) if cost.published is not None else NOT_PUBLISHED,
+                change(cost.here, cost.figure),
+                with_interval(cost),
+                agreement.SHORT[judged.of(cost)],
             )
-            for each in judged.figures
-            if each.figure == figure
+            for cost in judged.figures
+            if cost.figure == figure
         ]
     if rows:
         title = f"What {judged.changed} changed"
@@ -107,11 +109,11 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
 def sheets(study: StudyResult) -> Iterator[Sheet]:
     """Every operation's figures: both arms' levels, then the cost if there is one."""
     rows: list[tuple[str, ...]] = []
-    for operation in dict.fromkeys(each.operation for each in study.figures):
+    for operation in dict.fromkeys(entry.operation for entry in study.figures):
         rows.append((operation,))
-        own = [each for each in study.figures if each.operation == operation]
-        for figure in dict.fromkeys(each.figure for each in own):
-            rows += figure_rows([each for each in own if each.figure == figure])
+        entries = [entry for entry in study.figures if entry.operation == operation]
+        for figure in dict.fromkeys(entry.figure for entry in entries):
+            rows += figure_rows([entry for entry in entries if entry.figure == figure])
     head = (
         "\nplain → encrypted",
         f"as published\n{study.published_server}",
@@ -127,13 +129,13 @@ def by_variant(title: str, study: StudyResult, figure: str, of: str, what: Seque
     `of`: the figure in words, in the head. `what`: arms of the procedure here.
     """
     rows: list[tuple[str, ...]] = []
-    own = [each for each in study.figures if each.figure == figure]
-    repeated = any(each.here is not None for each in own)
-    names = dict.fromkeys(each.operation for each in own)
+    entries = [entry for entry in study.figures if entry.figure == figure]
+    repeated = any(entry.here is not None for entry in entries)
+    names = dict.fromkeys(entry.operation for entry in entries)
     for operation in dict.fromkeys(name.partition(", ")[0] for name in names):
         rows.append((operation,))
-        for name in (each for each in names if each.partition(", ")[0] == operation):
-            by_arm = {each.arm: each for each in own if each.operation == name}
+        for name in (key for key in names if key.partition(", ")[0] == operation):
+            by_arm = {entry.arm: entry for entry in entries if entry.operation == name}
             here = (pair([by_arm[arm].here for arm in what]) or "-",) if repeated else ()
             ours = pair([by_arm[arm].ours for arm in ARMS]) or "-"
             rows.append((name.partition(", ")[2], *here, ours, with_interval(by_arm["cost"])))
@@ -143,15 +145,15 @@ def by_variant(title: str, study: StudyResult, figure: str, of: str, what: Seque
 
 def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     """Rows of one figure of one operation."""
-    by_arm = {each.arm: each for each in figures}
+    by_arm = {figure.arm: figure for figure in figures}
     levels = [by_arm[arm] for arm in ARMS]
     unit = levels[0].unit
     bare = levels[0].figure.startswith("%") or unit in ("", COUNT)
     yield (
         levels[0].figure if bare else f"{levels[0].figure}, {unit}",
-        cite(pair([each.published for each in levels], unit), *levels) or NOT_PUBLISHED,
-        pair([each.here for each in levels], unit) or "-",
-        pair([each.ours for each in levels], unit) or "-",
+        cite(pair([arm_level.published for arm_level in levels], unit), *levels) or NOT_PUBLISHED,
+        pair([arm_level.here for arm_level in levels], unit) or "-",
+        pair([arm_level.ours for arm_level in levels], unit) or "-",
     )
     if cost := by_arm.get("cost"):
         yield (
@@ -164,9 +166,9 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
 
 def pair(levels: list[float | None], unit: str = "") -> str:
     """`31.49 → 31.92`, or empty if neither arm's level is known."""
-    if all(each is None for each in levels):
+    if all(value is None for value in levels):
         return ""
-    return " → ".join("-" if each is None else level(each, unit) for each in levels)
+    return " → ".join("-" if value is None else level(value, unit) for value in levels)
 
 
 def level(value: float, unit: str = "") -> str:

@@ -61,45 +61,48 @@ def named(text: str) -> tuple[str, str]:
 
 def bindirs(given: str | Sequence[str]) -> tuple[str, ...]:
     """Values of `--bindir`. Raises UsageError if two servers can't be told apart."""
-    each = (given,) if isinstance(given, str) else tuple(given)
-    each = tuple(filter(None, each))
-    names = [named(text)[0] for text in each]
-    if len(each) > 1 and "" in names:
-        raise UsageError(f"--bindir {each[names.index('')]}: with several servers each needs a name; write NAME=DIR")
+    servers = (given,) if isinstance(given, str) else tuple(given)
+    servers = tuple(filter(None, servers))
+    names = [named(text)[0] for text in servers]
+    if len(servers) > 1 and "" in names:
+        raise UsageError(f"--bindir {servers[names.index('')]}: with several servers each needs a name; write NAME=DIR")
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"--bindir: two servers are named {name}; give each its own name")
-    return each
+    return servers
 
 
 def chosen(text: str) -> tuple[str, ...]:
     """Mechanisms of `--mechanism A,B`. Raises UsageError with the nearest name."""
-    names = tuple(dict.fromkeys(each.strip() for each in text.split(",")))
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
         if name not in FILE_SYSTEMS:
             raise UsageError(f"--mechanism {name}: {nearest(name, FILE_SYSTEMS)}")
     return names
 
 
-def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
-    """One pair for each server and what encrypts it. `own`: chosen mechanisms for a server without TDE; empty: none chosen.
+def pairs(given: Sequence[str], file_systems: Sequence[str]) -> list[Pair]:
+    """One pair for each server and what encrypts it. `file_systems`: chosen mechanisms for a server without TDE; empty: none chosen.
 
     Raises UsageError if a server has no TDE and no mechanism was chosen, or if a chosen mechanism has no server to encrypt,
     MissingServer if there is no server.
     """
     if not given:
-        return [Pair("", "", name, factors_of(name, "")) for name in own or FILE_SYSTEMS]
-    found = []
+        return [Pair("", "", name, factors_of(name, "")) for name in file_systems or FILE_SYSTEMS]
+    result = []
     for text in given:
         name, bindir = named(text)
-        tde = mechanism_of(bindir, bool(own))
-        found += [Pair(name, bindir, each, factors_of(each, bindir)) for each in ((tde,) if tde else own)]
-    if own and all(each.mechanism in VENDORS for each in found):
+        tde = mechanism_of(bindir, bool(file_systems))
+        result += [
+            Pair(name, bindir, mechanism, factors_of(mechanism, bindir))
+            for mechanism in ((tde,) if tde else file_systems)
+        ]
+    if file_systems and all(pair.mechanism in VENDORS for pair in result):
         raise UsageError(
-            f"--mechanism {','.join(own)}: every server given with --bindir has TDE of its own, which the study measures, so nothing "
+            f"--mechanism {','.join(file_systems)}: every server given with --bindir has TDE of its own, which the study measures, so nothing "
             "would use it; leave --mechanism out, or add a server without TDE"
         )
-    return found
+    return result
 
 
 def mechanism_of(bindir: str, others: bool) -> str:

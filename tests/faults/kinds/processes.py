@@ -17,15 +17,15 @@ def killed(who: str, going: Going) -> bool:
 
 
 def one_killed(who: str, going: Going) -> bool:
-    found = getattr(going, who)()
-    return bool(found) and send([going.world.rng.choice(found)], signal.SIGKILL)
+    pids = getattr(going, who)()
+    return bool(pids) and send([going.world.rng.choice(pids)], signal.SIGKILL)
 
 
 def frozen(who: str, going: Going) -> bool:
-    found = getattr(going, who)()
-    hit = send(found, signal.SIGSTOP)
+    pids = getattr(going, who)()
+    hit = send(pids, signal.SIGSTOP)
     time.sleep(FROZEN)
-    send(found, signal.SIGCONT)
+    send(pids, signal.SIGCONT)
     return hit
 
 
@@ -36,8 +36,8 @@ def together(going: Going) -> bool:
 
 def stopped(going: Going) -> bool:
     """The server shuts down in order, as if an administrator had stopped it."""
-    found = going.servers()
-    return bool(found) and send(found[:1], signal.SIGTERM)
+    servers = going.servers()
+    return bool(servers) and send(servers[:1], signal.SIGTERM)
 
 
 FAULTS = (

@@ -43,12 +43,12 @@ def link_removed(going: Going) -> bool:
     """Remove the server's end of the run's link, and with it the other."""
     run = going.run_id()
     names = [
-        each.name.rpartition("-")[2] for each in Path("/run/netns").glob("ciphercost-*") if run and run in each.name
+        path.name.rpartition("-")[2] for path in Path("/run/netns").glob("ciphercost-*") if run and run in path.name
     ]
-    found = [f"cc{each}" for each in names if (DEVICES / f"cc{each}").exists()]
-    for each in found:
-        subprocess.run(["ip", "link", "del", "dev", each], check=False)
-    return bool(found)
+    devices = [f"cc{name}" for name in names if (DEVICES / f"cc{name}").exists()]
+    for device in devices:
+        subprocess.run(["ip", "link", "del", "dev", device], check=False)
+    return bool(devices)
 
 
 def supervisor_killed(going: Going) -> bool:

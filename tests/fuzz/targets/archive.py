@@ -25,18 +25,18 @@ def parse(data: bytes, place: Path) -> None:
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir()
     archive.unpack(path, into, SMALL)
-    outside = [each for each in into.rglob("*") if not each.resolve().is_relative_to(into.resolve())]
+    outside = [path for path in into.rglob("*") if not path.resolve().is_relative_to(into.resolve())]
     assert outside == [], f"it wrote or linked outside of its directory: {outside}"
 
 
 def seeds(place: Path) -> Iterator[bytes]:
     run = recorded.run(place)
     for names in (["plan.json"], ["../plan.json"], ["plan.json", "slices.jsonl", "logs/x"]):
-        made = io.BytesIO()
-        with tarfile.open(fileobj=made, mode="w") as tar:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
             for name in names:
                 content = (run / "plan.json").read_bytes()[:200]
                 entry = tarfile.TarInfo(f"run/{name}")
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
-        yield made.getvalue()
+        yield packed.getvalue()

@@ -12,8 +12,8 @@ def parse(data: bytes, place: Path) -> None:
     path = place / "rows.csv"
     path.write_bytes(data)
     for dialect in ("postgresql", "firebird"):
-        made = tables.program(path, "mixed-crud", dialect)
-        for number, _ in enumerate(made.load):
+        program = tables.program(path, "mixed-crud", dialect)
+        for number, _ in enumerate(program.load):
             if number > 50:
                 break
 

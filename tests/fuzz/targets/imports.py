@@ -8,6 +8,9 @@ from pathlib import Path
 from ciphercost.importers import gather
 from ciphercost.importers.choices import Choices
 
+SAMPLES = Path(__file__).parents[2] / "importers" / "samples"
+LONGEST = 8192
+"""Bytes of an output that is worth mutating."""
 BETWEEN = b"\n%%\n"
 """Between the plain arm's file and the encrypted one's."""
 
@@ -113,3 +116,6 @@ def seeds(place: Path) -> Iterator[bytes]:
         (quoted, b" Running Primer json\n" + WRK % (b"", 1, 7000) + b"Concurrency: 8\n" + WRK % (b"", 1, 7000))
     )
     yield BETWEEN.join((HYPERFINE % b"1.5", HYPERFINE % b"2.5"))
+    for path in sorted(SAMPLES.glob("*.*")):
+        if path.suffix != ".md" and path.stat().st_size < LONGEST:
+            yield BETWEEN.join((path.read_bytes(), path.read_bytes()))

@@ -23,7 +23,7 @@ def parse(data: bytes, place: Path) -> None:
     lines = data.decode(errors="replace").splitlines(keepends=True)
     read = list(perf_text.read(lines))
     perf_text.with_descendants([9], read)
-    stacks = [each.frames for each in read if isinstance(each, perf_text.Sample)]
+    stacks = [event.frames for event in read if isinstance(event, perf_text.Sample)]
     for frames in stacks:
         profile_parts.part(frames)
     profile_tree.tree({("x", *frames): (1.0, 2.0) for frames in stacks})

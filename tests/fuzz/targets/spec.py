@@ -20,5 +20,5 @@ def parse(data: bytes, place: Path) -> None:
 
 
 def seeds(place: Path) -> Iterator[bytes]:
-    for each in sorted(GRID.glob("*.toml")):
-        yield each.read_bytes()
+    for path in sorted(GRID.glob("*.toml")):
+        yield path.read_bytes()

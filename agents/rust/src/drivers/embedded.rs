@@ -1,10 +1,12 @@
 //! What the drivers of databases inside this process share: nothing is awaited, so each connection has its own thread.
 
 use crate::arm::{Opened, Pool};
+use crate::clock::{now_ns, sleep_until};
 use crate::connection::{Connection, Outcome, Rows, Step};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
-use crate::program::{Operation, Script};
+use crate::program::{Next, Operation, Script};
+use crate::query_mode::QueryMode;
 use crate::transport::traffic;
 use std::sync::Arc;
 
@@ -21,8 +23,14 @@ pub trait Embedded: Send {
     fn run(&self, sql: &str) -> Result<Rows>;
     /// Prepares every statement in place of those prepared before.
     fn prepare(&mut self, script: &Script) -> Result<()>;
-    /// Runs the operation's prepared statements and counts their rows in `outcome`.
-    fn operate(&mut self, script: &Script, operation: &Operation, outcome: &mut Outcome) -> Result<()>;
+    /// Runs a prepared statement with the operation's values, and counts its rows in `outcome`.
+    fn run_prepared(
+        &mut self,
+        script: &Script,
+        number: usize,
+        operation: &mut Operation,
+        outcome: &mut Outcome,
+    ) -> Result<()>;
     /// Ends the transaction of a failed operation, if one is open.
     fn roll_back(&self);
 }
@@ -38,6 +46,7 @@ pub fn connect<D: Embedded + 'static>(pool: &message::Pool, new: impl Fn() -> D)
             per_request: pool.per_request,
             prepared: None,
             outcome: Outcome::default(),
+            slept_ns: 0,
         });
     }
     let first = connections.first().ok_or_else(|| Failure::bad_message("connections: must be at least 1"))?;
@@ -57,12 +66,31 @@ struct EmbeddedConnection<D> {
     per_request: bool,
     prepared: Option<Arc<Script>>,
     outcome: Outcome,
+    /// How long the last operation was asleep.
+    slept_ns: u64,
 }
 
 impl<D: Embedded> EmbeddedConnection<D> {
     fn close(&mut self) {
         self.prepared = None;
         self.database.close();
+    }
+
+    /// Runs the operation's statements, and sleeps where it says so.
+    #[inline]
+    fn operate(&mut self, script: &Script, operation: &mut Operation) -> Result<()> {
+        self.slept_ns = 0;
+        loop {
+            match script.advance(operation)? {
+                Next::Run(number) => self.database.run_prepared(script, number, operation, &mut self.outcome)?,
+                Next::Sleep(ns) => {
+                    self.slept_ns += ns;
+                    sleep_until(now_ns() + ns);
+                }
+                Next::Sync | Next::EndPipeline => return Err(Failure::internal("a pipeline without a server")),
+                Next::End => return Ok(()),
+            }
+        }
     }
 
     #[cold]
@@ -74,7 +102,8 @@ impl<D: Embedded> EmbeddedConnection<D> {
 
 impl<D: Embedded> Connection for EmbeddedConnection<D> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
-        if self.per_request || self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
+        script.check_travel(&[QueryMode::Prepared], false, "an embedded database")?;
+        if self.per_request || self.prepared.as_ref().is_some_and(|known| known.is_prepared_as(script)) {
             return Ok(());
         }
         self.prepared = None;
@@ -84,8 +113,8 @@ impl<D: Embedded> Connection for EmbeddedConnection<D> {
     }
 
     #[inline]
-    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        self.outcome.clear();
+    fn begin(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
+        self.outcome.begin(operation);
         if self.per_request {
             traffic::connected();
             if let Err(failure) = self.database.open().and_then(|()| self.database.prepare(script)) {
@@ -94,7 +123,7 @@ impl<D: Embedded> Connection for EmbeddedConnection<D> {
                 return Ok(Step::Done);
             }
         }
-        if let Err(failure) = self.database.operate(script, operation, &mut self.outcome) {
+        if let Err(failure) = self.operate(script, operation) {
             self.fail(&failure);
         }
         if self.per_request {
@@ -103,8 +132,13 @@ impl<D: Embedded> Connection for EmbeddedConnection<D> {
         Ok(Step::Done)
     }
 
-    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+    fn proceed(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
         Ok(Step::Done)
+    }
+
+    #[inline]
+    fn thought_ns(&self) -> u64 {
+        self.slept_ns
     }
 
     #[inline]

@@ -76,6 +76,7 @@ fn busy_wait(ns: u64) {
 impl Connection for NullConnection {
     /// Skips all statements except those that think.
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        script.must_not_decide("null")?;
         self.thinks = script.statements.iter().map(Think::read).collect::<Result<_>>()?;
         if self.thinks.iter().all(Option::is_none) {
             self.thinks.clear();
@@ -87,7 +88,7 @@ impl Connection for NullConnection {
     }
 
     #[inline]
-    fn begin(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+    fn begin(&mut self, _: &Script, operation: &mut Operation) -> Result<Step> {
         if self.nothing {
             return Ok(Step::Done);
         }
@@ -107,7 +108,7 @@ impl Connection for NullConnection {
         Ok(self.think(operation))
     }
 
-    fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+    fn proceed(&mut self, _: &Script, operation: &mut Operation) -> Result<Step> {
         match self.thinking.go_on(self.polled()) {
             Step::Pending => Ok(Step::Pending),
             Step::Done => Ok(self.think(operation)),

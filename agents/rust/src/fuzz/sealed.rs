@@ -8,7 +8,9 @@ thread_local! {
 }
 
 fn vault() -> Vault {
-    Key::read("aes256-gcm", &"5a".repeat(32)).map(|key| Vault::new(&key).expect("OpenSSL has AES-GCM")).expect("a key")
+    Key::read("aes256-gcm", &"5a".repeat(32), None)
+        .map(|key| Vault::new(&key).expect("OpenSSL has AES-GCM"))
+        .expect("a key")
 }
 
 pub fn parse(data: &[u8]) {

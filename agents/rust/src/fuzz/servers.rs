@@ -176,9 +176,9 @@ fn run_operations(
     let mut operation = Operation::default();
     for number in 0..operations {
         script.draw(0, number, &mut operation);
-        let mut step = connection.begin(script, &operation)?;
+        let mut step = connection.begin(script, &mut operation)?;
         while step == Step::Pending {
-            step = connection.proceed(script, &operation)?;
+            step = connection.proceed(script, &mut operation)?;
         }
         let outcome = connection.outcome();
         transcript.faultless &= outcome.error.is_none();

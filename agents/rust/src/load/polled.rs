@@ -59,7 +59,7 @@ impl<C: Connection> Worker<'_, C> {
                 };
                 let slot = &mut self.slots[at];
                 shared.script.draw(shared.seed, number, &mut slot.operation);
-                match slot.connection.begin(shared.script, &slot.operation)? {
+                match slot.connection.begin(shared.script, &mut slot.operation)? {
                     Step::Pending => {
                         polling.idle.pop();
                         polling.begun(at, slot, now, shared.silence_ns)?;
@@ -121,10 +121,10 @@ impl<C: Connection> Worker<'_, C> {
         let shared = self.shared;
         let slot = &mut self.slots[at];
         if !slot.pending {
-            slot.connection.unexpected_input(shared.script, &slot.operation)?;
+            slot.connection.unexpected_input(shared.script, &mut slot.operation)?;
             return polling.poller.watch(at, slot);
         }
-        let step = slot.connection.proceed(shared.script, &slot.operation)?;
+        let step = slot.connection.proceed(shared.script, &mut slot.operation)?;
         if slot.opening && (step == Step::Done || !slot.connection.is_opening()) {
             polling.opened(slot);
         }
@@ -141,7 +141,7 @@ impl<C: Connection> Worker<'_, C> {
             slot.heard_ns = now;
             shared.script.draw(shared.seed, slot.number, &mut slot.operation);
             slot.number += shared.stride;
-            if slot.connection.begin(shared.script, &slot.operation)? == Step::Pending {
+            if slot.connection.begin(shared.script, &mut slot.operation)? == Step::Pending {
                 return polling.watch(at, slot);
             }
             self.ended(at);

@@ -43,10 +43,11 @@ impl<C: Connection> Slot<C> {
         }
     }
 
-    /// Prepares for a slice.
-    pub fn reset(&mut self, thinks: bool) {
+    /// Prepares for a slice with so many connections.
+    pub fn reset(&mut self, thinks: bool, connections: u64) {
         self.connection.thinks(thinks);
         self.operation.clear();
+        self.operation.clients = connections;
         self.number = self.own;
         (self.late, self.pending, self.begun, self.opening) = (false, false, false, false);
         self.interest = None;
@@ -55,9 +56,9 @@ impl<C: Connection> Slot<C> {
     /// Begins the drawn operation and continues until it is done. The connection waits in its own system calls.
     #[inline]
     pub fn run(&mut self, script: &Script) -> Result<()> {
-        let mut step = self.connection.begin(script, &self.operation)?;
+        let mut step = self.connection.begin(script, &mut self.operation)?;
         while step == Step::Pending {
-            step = self.connection.proceed(script, &self.operation)?;
+            step = self.connection.proceed(script, &mut self.operation)?;
         }
         Ok(())
     }

@@ -26,6 +26,8 @@ pub struct Tally {
     /// Values that counted operations sealed, and opened.
     pub sealed: u64,
     pub opened: u64,
+    /// Operations begun again after the server could not serialize them.
+    pub retries: u64,
     pub checksum: u64,
     pub late: u64,
     pub first_error: String,
@@ -53,6 +55,7 @@ impl Tally {
         self.rows += other.rows;
         self.sealed += other.sealed;
         self.opened += other.opened;
+        self.retries += other.retries;
         self.checksum = self.checksum.wrapping_add(other.checksum);
         self.late += other.late;
         if self.first_error.is_empty() {

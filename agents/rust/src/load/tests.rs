@@ -157,7 +157,7 @@ impl Connection for Polled {
     fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
         Ok(())
     }
-    fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+    fn begin(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
         self.outcome.clear();
         self.until_ns = (self.patience_ns > 0).then(|| now_ns() + self.patience_ns);
         thread::sleep(Duration::from_millis(self.busy_ms));
@@ -170,7 +170,7 @@ impl Connection for Polled {
         }
         Ok(Step::Pending)
     }
-    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+    fn proceed(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
         if self.missing > 0 && self.take() {
             self.missing -= 1;
             self.opening.fetch_sub(usize::from(self.missing == 0), Relaxed);
@@ -188,7 +188,7 @@ impl Connection for Polled {
         self.outcome.fail(&Failure::new("timeout", "no answer"));
         Ok(Step::Done)
     }
-    fn unexpected_input(&mut self, _: &Script, _: &Operation) -> Result<()> {
+    fn unexpected_input(&mut self, _: &Script, _: &mut Operation) -> Result<()> {
         self.unexpected_input += usize::from(self.take());
         Ok(())
     }

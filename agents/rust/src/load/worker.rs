@@ -68,7 +68,7 @@ impl<'a, C: Connection> Worker<'a, C> {
             )
         })?;
         envelope::enter(shared.script.cipher.as_ref())?;
-        self.slots.iter_mut().for_each(|slot| slot.reset(shared.thinks));
+        self.slots.iter_mut().for_each(|slot| slot.reset(shared.thinks, shared.stride));
         let mut sockets = Vec::new();
         if self.slots[0].connection.polled() {
             self.polling = Some(Polling::new(self.slots.len())?);
@@ -115,6 +115,7 @@ impl<'a, C: Connection> Worker<'a, C> {
         }
         if self.counting {
             let outcome: &Outcome = slot.connection.outcome();
+            self.tally.retries += outcome.retries;
             match &outcome.error {
                 None => {
                     self.tally.operations += 1;

@@ -93,6 +93,7 @@ pub struct SliceAnswer {
     pub rows: u64,
     pub sealed: u64,
     pub opened: u64,
+    pub retries: u64,
     pub checksum: String,
     pub cpu_user_ns: u64,
     pub cpu_system_ns: u64,

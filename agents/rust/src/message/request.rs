@@ -3,6 +3,7 @@
 use super::connect::{Connect, DRIVERS, Pool};
 use super::flat::Flat;
 use crate::failure::{Failure, Result};
+use crate::query_mode::QueryMode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ pub enum Request {
     Variable(Variable),
     Transaction(Transaction),
     Statement(Statement),
+    Step(Step),
     Cipher(Cipher),
     Connect(Connect),
     Query(Query),
@@ -35,6 +37,10 @@ pub struct Hello {
 #[serde(deny_unknown_fields)]
 pub struct Named {
     pub name: String,
+    #[serde(default)]
+    pub mode: QueryMode,
+    #[serde(default)]
+    pub tries: u64,
 }
 
 /// The fields of every kind of variable; `session` refuses those that a kind does not have.
@@ -49,6 +55,7 @@ pub struct Variable {
     pub length: Option<usize>,
     pub value: Option<String>,
     pub of: Option<String>,
+    pub bits: Option<usize>,
 }
 
 /// The cipher for sealed values. It has no `Debug`, which would show the key.
@@ -57,6 +64,8 @@ pub struct Variable {
 pub struct Cipher {
     pub name: String,
     pub key: String,
+    /// The key of the blind index; None: there is none.
+    pub blind: Option<String>,
 }
 
 impl fmt::Debug for Cipher {
@@ -85,6 +94,26 @@ pub struct Statement {
     #[serde(default)]
     pub headers: String,
     pub body: Option<String>,
+    /// Precedes the name of a column in that of the variable that takes its value.
+    pub into: Option<String>,
+    /// The last row's values are taken, if there is one.
+    #[serde(default)]
+    pub every: bool,
+    /// The variable whose value an opened value must have for its row to count; empty: all rows count.
+    #[serde(default)]
+    pub keep: String,
+}
+
+/// A step of a transaction that is no statement.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub transaction: String,
+    pub arm: Option<String>,
+    #[serde(rename = "do")]
+    pub what: String,
+    pub variable: Option<String>,
+    pub expression: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,13 +178,14 @@ pub struct Disconnect {
 pub struct Nothing {}
 
 /// The `type` of every message, in the order of PROTOCOL.md.
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 13] = [
     "hello",
     "program",
     "cipher",
     "variable",
     "transaction",
     "statement",
+    "step",
     "connect",
     "query",
     "slice",
@@ -191,6 +221,7 @@ impl Line {
             "variable" => Request::Variable(read(fields)?),
             "transaction" => Request::Transaction(read(fields)?),
             "statement" => Request::Statement(read(fields)?),
+            "step" => Request::Step(read(fields)?),
             "query" => Request::Query(read(fields)?),
             "slice" => Request::Slice(read(fields)?),
             "floor" => Request::Floor(read(fields)?),

@@ -1,9 +1,12 @@
 //! Builds a program from messages: variables, transactions and their statements.
 
-use super::script::{Drawn, Loop, Script, Statement};
+use super::expression::Expression;
+use super::flow::{Act, Step, compile};
+use super::script::{Drawn, IntoVariables, Loop, Script, Statement};
 use crate::draw::Kind;
-use crate::envelope::Key;
+use crate::envelope::{self, Key};
 use crate::failure::{Failure, Result};
+use crate::query_mode::QueryMode;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -11,6 +14,9 @@ use std::sync::atomic::AtomicI64;
 #[derive(Debug, Default)]
 pub struct Program {
     pub name: String,
+    mode: QueryMode,
+    /// How often an operation is tried at most; 0 and 1: once.
+    tries: u64,
     cipher: Option<Key>,
     variables: Vec<(String, Kind)>,
     transactions: Vec<Transaction>,
@@ -23,11 +29,24 @@ struct Transaction {
     name: String,
     weight: u64,
     statements: Vec<(Option<String>, Statement)>,
+    /// Between its statements, each of which is a step too; the arm that takes a step. Only used if some step is no statement.
+    steps: Vec<(Option<String>, Step)>,
+}
+
+impl Transaction {
+    fn decides(&self) -> bool {
+        self.steps.len() > self.statements.len()
+    }
 }
 
 impl Program {
     pub fn new(name: String) -> Program {
         Program { name, ..Program::default() }
+    }
+
+    /// How its statements travel, and how often an operation is tried at most.
+    pub fn traveling(self, mode: QueryMode, tries: u64) -> Program {
+        Program { mode, tries, ..self }
     }
 
     pub fn add_variable(&mut self, name: String, kind: Kind) -> Result<()> {
@@ -42,17 +61,29 @@ impl Program {
         Ok(())
     }
 
-    /// Declares a variable that is the sealed value of another one.
-    pub fn add_sealed(&mut self, name: String, of: &str) -> Result<()> {
-        self.cipher()?;
+    /// Declares a variable that is the sealed value of another one, or its entry in a blind index of so many bits.
+    pub fn add_made(&mut self, name: String, of: &str, bits: Option<usize>) -> Result<()> {
+        let key = self.cipher()?;
+        if bits.is_some() && !key.has_blind() {
+            return Err(Failure::bad_message("the cipher has no key for a blind index (`blind`)"));
+        }
+        if bits.is_some_and(|bits| bits == 0 || bits % 8 != 0 || bits > 8 * envelope::MAC_BYTES) {
+            return Err(Failure::bad_message("bits: must be a multiple of 8 from 8 to 256"));
+        }
         match self.variables.iter().position(|(known, _)| known == of) {
-            Some(at) if matches!(self.variables[at].1, Kind::Sealed { .. }) => {
-                Err(Failure::bad_message(format!("of: variable {of:?} is sealed itself")))
+            Some(at) if matches!(self.variables[at].1, Kind::Sealed { .. } | Kind::Blind { .. }) => {
+                Err(Failure::bad_message(format!("of: variable {of:?} is made of another one itself")))
             }
             Some(at) if matches!(self.variables[at].1, Kind::Each { .. }) => {
                 Err(Failure::bad_message(format!("of: variable {of:?} is of kind \"each\", which can't be sealed")))
             }
-            Some(at) => self.add_variable(name, Kind::Sealed { of: at }),
+            Some(at) if matches!(self.variables[at].1, Kind::Computed) => {
+                Err(Failure::bad_message(format!("of: variable {of:?} is computed, which can't be sealed")))
+            }
+            Some(at) => {
+                let kind = bits.map_or(Kind::Sealed { of: at }, |bits| Kind::Blind { of: at, bytes: bits / 8 });
+                self.add_variable(name, kind)
+            }
             None => Err(Failure::bad_message(format!("of: no variable {of:?} is declared"))),
         }
     }
@@ -78,7 +109,7 @@ impl Program {
         if self.transactions.iter().any(|known| known.name == name) {
             return Err(Failure::bad_message(format!("transaction {name:?} is declared already")));
         }
-        self.transactions.push(Transaction { name, weight, statements: Vec::new() });
+        self.transactions.push(Transaction { name, weight, statements: Vec::new(), steps: Vec::new() });
         Ok(())
     }
 
@@ -94,18 +125,72 @@ impl Program {
             self.cipher()?;
         }
         let find = |name: &str| {
-            let position = self.variables.iter().position(|(known, _)| known == name);
-            position.ok_or_else(|| Failure::bad_message(format!("parameters: no variable {name:?} is declared")))
+            let unknown = || Failure::bad_message(format!("parameters: no variable {name:?} is declared"));
+            self.variable(name).ok_or_else(unknown)
         };
         let parameters = names.split_whitespace().map(find).collect::<Result<Vec<_>>>()?;
         if self.turns(&parameters).any(|other| Some(other) != self.turns(&parameters).next()) {
             return Err(Failure::bad_message("parameters: a statement takes one variable of kind \"each\" at most"));
         }
-        let unknown = || Failure::bad_message(format!("no transaction {transaction:?} is declared"));
-        let transaction = self.transactions.iter_mut().find(|known| known.name == transaction).ok_or_else(unknown)?;
+        let transaction = self.transaction(transaction)?;
         let statement = Statement { sql, parameters, open, ..Statement::default() };
+        transaction.steps.push((arm.clone(), Step::Run(transaction.statements.len())));
         transaction.statements.push((arm, statement));
         Ok(())
+    }
+
+    fn transaction(&mut self, name: &str) -> Result<&mut Transaction> {
+        let unknown = || Failure::bad_message(format!("no transaction {name:?} is declared"));
+        self.transactions.iter_mut().find(|known| known.name == name).ok_or_else(unknown)
+    }
+
+    /// Adds a step that is no statement.
+    pub fn add_step(&mut self, transaction: &str, arm: Option<String>, step: Step) -> Result<()> {
+        if let Step::Set { variable, .. } = step {
+            if !matches!(self.variables[variable].1, Kind::Computed) {
+                return Err(Failure::bad_message("variable: a step sets only one of kind \"computed\""));
+            }
+        }
+        self.transaction(transaction)?.steps.push((arm, step));
+        Ok(())
+    }
+
+    pub fn variable(&self, name: &str) -> Option<usize> {
+        self.variables.iter().position(|(known, _)| known == name)
+    }
+
+    /// Parses an expression over the declared variables.
+    pub fn expression(&self, text: &str) -> Result<Expression> {
+        Expression::read(text, &|name| self.variable(name))
+    }
+
+    /// Lets the statement that was added last to this transaction put its rows into variables.
+    pub fn capture(&mut self, transaction: &str, into: IntoVariables) {
+        if let Some((_, last)) = self.transaction(transaction).ok().and_then(|found| found.statements.last_mut()) {
+            last.into = Some(into);
+        }
+    }
+
+    /// Lets the statement that was added last to this transaction count only those rows whose opened value is this variable's.
+    pub fn keep_rows(&mut self, transaction: &str, variable: &str) -> Result<()> {
+        let keep = self.variables.iter().position(|(known, kind)| {
+            known == variable
+                && !matches!(kind, Kind::Each { .. } | Kind::Sealed { .. } | Kind::Blind { .. } | Kind::Computed)
+        });
+        let Some(transaction) = self.transactions.iter_mut().find(|known| known.name == transaction) else {
+            return Ok(());
+        };
+        let why = match (keep, transaction.statements.last_mut()) {
+            (Some(keep), Some((_, last))) if last.open => {
+                last.keep = Some(keep);
+                return Ok(());
+            }
+            (Some(_), _) => "keep: only rows that are opened can be kept by a value".to_string(),
+            (None, _) => format!("keep: no variable {variable:?} is declared that is drawn once"),
+        };
+        transaction.statements.pop();
+        transaction.steps.pop();
+        Err(Failure::bad_message(why))
     }
 
     /// Gives the statement that was added last to this transaction what only a request has.
@@ -135,6 +220,37 @@ impl Program {
         found.into_iter().map(|(_, body)| body).collect()
     }
 
+    /// The steps of an arm's transaction whose first statement has this number in the script.
+    fn acts(&self, transaction: &Transaction, arm: &str, first: usize) -> Result<Vec<Act>> {
+        let mine = |of: &Option<String>| of.as_deref().is_none_or(|of| of == arm);
+        // Statements of the other arm have no number.
+        let mut next = first..;
+        let numbers: Vec<Option<usize>> =
+            transaction.statements.iter().map(|(of, _)| if mine(of) { next.next() } else { None }).collect();
+        let steps = transaction.steps.iter().filter(|(of, _)| mine(of)).map(|(_, step)| step.clone());
+        compile(steps, |statement| numbers[statement])
+    }
+
+    /// Adds the variables that steps read or set, and those that rows may set: each operation begins without a value of the last one.
+    fn add_variables_of(&self, acts: &[Act], statements: &[&Statement], variables: &mut Vec<usize>) {
+        for act in acts {
+            match act {
+                Act::Set { variable, to } => {
+                    variables.push(*variable);
+                    to.variables(&mut |read| variables.push(read));
+                }
+                Act::Unless(expression, _) | Act::Sleep(expression) => {
+                    expression.variables(&mut |read| variables.push(read));
+                }
+                _ => {}
+            }
+        }
+        for into in statements.iter().filter_map(|statement| statement.into.as_ref()) {
+            let named = self.variables.iter().enumerate().filter(|(_, (name, _))| name.starts_with(&into.prefix));
+            variables.extend(named.filter(|(_, (_, kind))| *kind == Kind::Computed).map(|(number, _)| number));
+        }
+    }
+
     /// The script of one arm: its own statements and those of both arms.
     pub fn script(&mut self, arm: &str) -> Result<Script> {
         if self.transactions.is_empty() {
@@ -146,31 +262,47 @@ impl Program {
             let mine = |of: &Option<String>| of.as_deref().is_none_or(|of| of == arm);
             let statements: Vec<&Statement> =
                 transaction.statements.iter().filter(|(of, _)| mine(of)).map(|(_, statement)| statement).collect();
-            if statements.is_empty() {
+            if statements.is_empty() && !transaction.decides() {
                 let text = format!("transaction {:?} has no statement for arm {arm:?}", transaction.name);
                 return Err(Failure::no_program(text));
             }
             weight += transaction.weight;
+            let first = script.statements.len();
+            let acts = if transaction.decides() { self.acts(transaction, arm, first)? } else { Vec::new() };
             let mut variables: Vec<usize> = statements.iter().flat_map(|s| s.parameters.iter().copied()).collect();
-            let sealed_of = |variable: &usize| match self.variables[*variable].1 {
-                Kind::Sealed { of } => Some((*variable, of)),
+            self.add_variables_of(&acts, &statements, &mut variables);
+            let mut opening = statements.iter().filter(|statement| statement.open).map(|statement| statement.keep);
+            let keep = opening.next().flatten();
+            if opening.any(|other| other != keep) {
+                let text = format!("transaction {:?} opens rows and keeps them by different values", transaction.name);
+                return Err(Failure::no_program(text));
+            }
+            let made_of = |variable: &usize| match self.variables[*variable].1 {
+                Kind::Sealed { of } | Kind::Blind { of, .. } => Some(of),
                 _ => None,
             };
-            let mut sealed: Vec<(usize, usize)> = variables.iter().filter_map(sealed_of).collect();
-            sealed.sort_unstable();
-            sealed.dedup();
-            // A sealed value must be drawn, whether or not a statement also uses its text.
-            variables.retain(|variable| sealed_of(variable).is_none());
-            variables.extend(sealed.iter().map(|(_, of)| *of));
+            let mut made: Vec<usize> = variables.iter().copied().filter(|at| made_of(at).is_some()).collect();
+            made.sort_unstable();
+            made.dedup();
+            let sealed = made.iter().filter(|at| matches!(self.variables[**at].1, Kind::Sealed { .. })).count() as u64;
+            // What another value is made of must be drawn, whether or not a statement also uses its text.
+            variables.retain(|variable| made_of(variable).is_none());
+            variables.extend(made.iter().filter_map(made_of));
+            variables.extend(keep);
             variables.sort_unstable();
             variables.dedup();
-            let first = script.statements.len();
+            if !acts.is_empty() && self.turns(&variables).next().is_some() {
+                return Err(Failure::no_program("a transaction with steps has no variable of kind \"each\""));
+            }
             script.loops.extend(self.loops(&statements, first));
             script.statements.extend(statements.into_iter().cloned());
-            script.transactions.push(Drawn { up_to: weight, first, last: script.statements.len(), variables, sealed });
+            let last = script.statements.len();
+            script.transactions.push(Drawn { up_to: weight, first, last, variables, made, sealed, keep, acts });
         }
         script.weight = weight;
         script.cipher.clone_from(&self.cipher);
+        (script.mode, script.tries) = (self.mode, self.tries);
+        script.names = self.variables.iter().map(|(name, _)| name.clone()).collect();
         script.kinds = self.variables.iter().map(|(_, kind)| kind.clone()).collect();
         let fresh = || Arc::new(self.variables.iter().map(|_| AtomicI64::new(0)).collect());
         script.counters = self.counters.entry(arm.to_string()).or_insert_with(fresh).clone();
@@ -179,136 +311,4 @@ impl Program {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::envelope;
-    use crate::program::{Operation, Parameter};
-
-    fn program() -> Program {
-        let mut program = Program::new("mixed".into());
-        program.add_variable("a".into(), Kind::Uniform { low: 1, high: 9 }).unwrap();
-        program.add_variable("n".into(), Kind::Sequence { low: 1 }).unwrap();
-        program.add_transaction("read".into(), 3).unwrap();
-        program.add_transaction("write".into(), 1).unwrap();
-        program.add_statement("read", None, "SELECT $1".into(), "a", false).unwrap();
-        program.add_statement("write", Some("plain".into()), "INSERT $1, $2".into(), "n a", false).unwrap();
-        program.add_statement("write", Some("encrypted".into()), "INSERT e($1)".into(), "n", false).unwrap();
-        program
-    }
-
-    #[test]
-    fn transactions_are_drawn_by_weight() {
-        let script = program().script("plain").unwrap();
-        let mut operation = Operation::default();
-        let reads = (0..10_000).filter(|number| {
-            script.draw(1, *number, &mut operation);
-            operation.first == 0
-        });
-        let reads = reads.count();
-        assert!((7_300..7_700).contains(&reads), "{reads}");
-    }
-
-    #[test]
-    fn an_arm_runs_its_own_statements_only() {
-        let mut program = program();
-        let sql = |script: Script| script.statements.into_iter().map(|s| s.sql).collect::<Vec<_>>();
-        assert_eq!(sql(program.script("plain").unwrap()), ["SELECT $1", "INSERT $1, $2"]);
-        assert_eq!(sql(program.script("encrypted").unwrap()), ["SELECT $1", "INSERT e($1)"]);
-        assert_eq!(program.script("loader").unwrap_err().code, "no-program");
-    }
-
-    #[test]
-    fn a_sequence_continues_across_slices_and_each_arm_has_its_own() {
-        let mut program = Program::new("p".into());
-        program.add_variable("n".into(), Kind::Sequence { low: 5 }).unwrap();
-        program.add_transaction("t".into(), 1).unwrap();
-        program.add_statement("t", None, "$1".into(), "n", false).unwrap();
-        let mut draw = |arm: &str| {
-            let mut operation = Operation::default();
-            program.script(arm).unwrap().draw(0, 0, &mut operation);
-            match operation.parameter(0) {
-                Parameter::Integer(value) => value,
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!([draw("plain"), draw("plain"), draw("encrypted"), draw("plain")], [5, 6, 5, 7]);
-    }
-
-    #[test]
-    fn statements_that_take_each_value_run_once_for_each_of_them() {
-        let mut program = Program::new("p".into());
-        program.add_variable("id".into(), Kind::Each { low: 1, high: 3 }).unwrap();
-        program.add_variable("again".into(), Kind::Each { low: 7, high: 8 }).unwrap();
-        program.add_variable("x".into(), Kind::Uniform { low: 5, high: 5 }).unwrap();
-        program.add_transaction("t".into(), 1).unwrap();
-        for (sql, names) in [("a", ""), ("b", "id"), ("c", "x id"), ("d", "again"), ("e", "x"), ("f", "id")] {
-            program.add_statement("t", None, sql.into(), names, false).unwrap();
-        }
-        let refused = program.add_statement("t", None, "g".into(), "id again", false).unwrap_err();
-        assert_eq!(refused.code, "bad-message");
-        let script = program.script("plain").unwrap();
-        let mut operation = Operation::default();
-        for _ in 0..2 {
-            script.draw(1, 0, &mut operation);
-            let (mut ran, mut at) = (Vec::new(), operation.first);
-            while at < operation.last {
-                let statement = &script.statements[at];
-                let values = statement.parameters.iter().map(|variable| match operation.parameter(*variable) {
-                    Parameter::Integer(value) => value,
-                    other => panic!("{other:?}"),
-                });
-                ran.push(format!("{}{:?}", statement.sql, values.collect::<Vec<_>>()));
-                at = script.after(&operation, at);
-            }
-            let wanted = "a[] b[1] c[5, 1] b[2] c[5, 2] b[3] c[5, 3] d[7] d[8] e[5] f[1] f[2] f[3]";
-            assert_eq!(ran.join(" "), wanted);
-        }
-    }
-
-    #[test]
-    fn a_statement_names_what_is_declared() {
-        let mut program = program();
-        assert_eq!(program.add_statement("read", None, "x".into(), "zzz", false).unwrap_err().code, "bad-message");
-        assert_eq!(program.add_statement("zzz", None, "x".into(), "a", false).unwrap_err().code, "bad-message");
-    }
-
-    #[test]
-    fn what_is_sealed_is_drawn_and_sealed_anew_for_each_operation() {
-        let mut program = Program::new("p".into());
-        program.add_variable("n".into(), Kind::Sequence { low: 41 }).unwrap();
-        assert_eq!(program.add_sealed("s".into(), "n").unwrap_err().code, "bad-message", "without a cipher");
-        assert!(program.add_transaction("t".into(), 1).is_ok());
-        assert!(program.add_statement("t", None, "SELECT 1".into(), "", true).is_err(), "without a cipher");
-        let key = Key::read("aes256-gcm", &"5a".repeat(32)).unwrap();
-        program.set_cipher(key.clone()).unwrap();
-        assert!(program.set_cipher(key.clone()).is_err(), "twice");
-        program.add_variable("text".into(), Kind::Text { length: 20 }).unwrap();
-        program.add_sealed("s".into(), "n").unwrap();
-        program.add_sealed("st".into(), "text").unwrap();
-        assert!(program.add_sealed("ss".into(), "s").is_err(), "sealed twice");
-        program.add_statement("t", Some("encrypted".into()), "$1, $2".into(), "s st", false).unwrap();
-        program.add_statement("t", Some("plain".into()), "$1, $2".into(), "n text", false).unwrap();
-        let mut draw = |arm: &str| {
-            let (script, mut operation) = (program.script(arm).unwrap(), Operation::default());
-            envelope::enter(script.cipher.as_ref()).unwrap();
-            script.draw(0, 0, &mut operation);
-            let values = script.statements[0].parameters.iter().map(|at| match operation.parameter(*at) {
-                Parameter::Integer(value) => value.to_string().into_bytes(),
-                Parameter::Text(value) | Parameter::Bytes(value) => value.to_vec(),
-            });
-            (operation.sealed, values.collect::<Vec<_>>())
-        };
-        let (none, clear) = draw("plain");
-        let ((two, first), (_, second)) = (draw("encrypted"), draw("encrypted"));
-        assert_eq!((none, two), (0, 2));
-        assert!(first[1] != second[1] && first[1][2..14] != second[1][2..14]);
-        envelope::with(|vault, row| {
-            vault.put(&first[0], row).unwrap();
-            vault.put(&second[0], row).unwrap();
-            assert_eq!(row, b"4142", "both arms draw the same, and a sequence goes on");
-            row.clear();
-            vault.put(&first[1], row).unwrap();
-            assert_eq!(*row, clear[1]);
-        });
-    }
-}
+mod tests;

@@ -1,9 +1,12 @@
-//! The program as one arm runs it, and one drawn operation.
+//! The program as one arm runs it.
 
-use crate::decimal::{DIGITS, decimal};
+use super::expression::{Expression, Scalar, Variables};
+use super::flow::Act;
+use super::operation::{BEFORE, Operation};
 use crate::draw::{Kind, Random, Value};
-use crate::envelope::{self, Key};
-use std::cell::Cell;
+use crate::envelope::Key;
+use crate::failure::{Failure, Result};
+use crate::query_mode::QueryMode;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -15,10 +18,37 @@ pub struct Statement {
     pub parameters: Vec<usize>,
     /// Whether sealed values in its rows are opened.
     pub open: bool,
+    /// The variable whose value an opened value must have for its row to count.
+    pub keep: Option<usize>,
     /// Of a request: its own headers, one a line.
     pub headers: String,
     /// Of a request: its body, which has no values in it. None: the text has it.
     pub body: Option<String>,
+    /// The variables that take the values of its rows.
+    pub into: Option<IntoVariables>,
+}
+
+/// Where the values of a statement's rows go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntoVariables {
+    /// Precedes a column's name in that of its variable.
+    pub prefix: String,
+    /// The last row counts, if there is any, instead of the only one.
+    pub every: bool,
+}
+
+/// What an operation does next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Next {
+    /// Runs this statement.
+    Run(usize),
+    /// Waits for so many nanoseconds.
+    Sleep(u64),
+    /// Asks for the results of a pipeline so far, without waiting for them.
+    Sync,
+    /// Waits for all results of a pipeline.
+    EndPipeline,
+    End,
 }
 
 /// The program as one arm runs it.
@@ -32,6 +62,10 @@ pub struct Script {
     pub(super) loops: Vec<Loop>,
     pub(super) weight: u64,
     pub(super) kinds: Vec<Kind>,
+    pub(super) names: Vec<String>,
+    pub mode: QueryMode,
+    /// How often an operation is tried at most.
+    pub tries: u64,
     pub(super) counters: Arc<Vec<AtomicI64>>,
 }
 
@@ -51,47 +85,163 @@ pub(super) struct Drawn {
     pub(super) first: usize,
     pub(super) last: usize,
     pub(super) variables: Vec<usize>,
-    /// Which variables are sealed values, and of which others.
-    pub(super) sealed: Vec<(usize, usize)>,
-}
-
-/// One drawn operation: its statements and values. Reused, so that drawing doesn't allocate.
-#[derive(Debug, Default)]
-pub struct Operation {
-    /// Its statements in the script: `first..last`.
-    pub first: usize,
-    pub last: usize,
-    /// Number of its sealed values.
-    pub sealed: u64,
-    values: Vec<Value>,
-    texts: Vec<u8>,
-    /// In a loop: the current value.
-    turn: Cell<i64>,
+    /// The variables that are made of others: sealed values, and entries of a blind index.
+    pub(super) made: Vec<usize>,
+    /// How many of them are sealed values.
+    pub(super) sealed: u64,
+    /// The variable whose value the rows that it opens must have.
+    pub(super) keep: Option<usize>,
+    /// Empty: its statements run one after the other.
+    pub(super) acts: Vec<Act>,
 }
 
 impl Script {
     pub fn draw(&self, seed: u64, number: u64, operation: &mut Operation) {
+        self.draw_unless_counted(seed, number, operation, false);
+    }
+
+    /// Draws the same operation again, with the same values.
+    pub fn draw_again(&self, operation: &mut Operation) {
+        self.draw_unless_counted(operation.seed, operation.number, operation, true);
+    }
+
+    /// `counted`: its sequences have their numbers already.
+    fn draw_unless_counted(&self, seed: u64, number: u64, operation: &mut Operation, counted: bool) {
         let mut random = Random::of_operation(seed, number);
-        let drawn = match self.transactions.as_slice() {
-            [only] => only,
+        let transaction = match self.transactions.as_slice() {
+            [_] => 0,
             several => {
                 let ticket = random.below(self.weight);
-                several.iter().find(|drawn| ticket < drawn.up_to).expect("tickets are below the last sum")
+                several.iter().position(|drawn| ticket < drawn.up_to).expect("tickets are below the last sum")
             }
         };
+        let drawn = &self.transactions[transaction];
+        (operation.seed, operation.number) = (seed, number);
         operation.first = drawn.first;
         operation.last = drawn.last;
         operation.texts.clear();
         operation.values.resize(self.kinds.len(), Value::Unset);
         for &variable in &drawn.variables {
-            operation.values[variable] =
-                self.kinds[variable].draw(&mut random, &self.counters[variable], &mut operation.texts);
+            operation.values[variable] = match &self.kinds[variable] {
+                Kind::Client => Value::Integer((number % operation.clients.max(1)) as i64),
+                Kind::Sequence { .. } if counted => continue,
+                kind => kind.draw(&mut random, &self.counters[variable], &mut operation.texts),
+            };
+        }
+        operation.current = BEFORE;
+        operation.decides = !drawn.acts.is_empty();
+        if operation.decides {
+            (operation.transaction, operation.act, operation.piped) = (transaction, 0, false);
+            operation.random = random;
         }
         self.enter(operation, drawn.first);
-        operation.sealed = drawn.sealed.len() as u64;
-        if !drawn.sealed.is_empty() {
-            operation.seal(&drawn.sealed);
+        operation.sealed = drawn.sealed;
+        operation.keep = drawn.keep;
+        if !drawn.made.is_empty() {
+            operation.make(&drawn.made, &self.kinds);
         }
+    }
+
+    /// What the operation does next. An error if an expression has no value.
+    #[inline]
+    pub fn advance(&self, operation: &mut Operation) -> Result<Next> {
+        if operation.decides {
+            return self.act(operation);
+        }
+        let number = match operation.current {
+            BEFORE => operation.first,
+            current => self.after(operation, current),
+        };
+        operation.current = number;
+        Ok(if number < operation.last { Next::Run(number) } else { Next::End })
+    }
+
+    /// Takes steps up to the next one that its connection has to take.
+    fn act(&self, operation: &mut Operation) -> Result<Next> {
+        let acts = &self.transactions[operation.transaction].acts;
+        while let Some(act) = acts.get(operation.act) {
+            operation.act += 1;
+            match act {
+                Act::Run(number) => {
+                    operation.current = *number;
+                    for &variable in &self.statements[*number].parameters {
+                        if operation.is_unset(variable) {
+                            return Err(self.unset(variable));
+                        }
+                    }
+                    return Ok(Next::Run(*number));
+                }
+                Act::Set { variable, to } => {
+                    let value = self.value(to, operation)?;
+                    operation.set(*variable, value);
+                }
+                Act::Unless(condition, target) => {
+                    if !self.value(condition, operation)?.is_true() {
+                        operation.act = *target;
+                    }
+                }
+                Act::Jump(target) => operation.act = *target,
+                Act::Sleep(time) => match self.value(time, operation)?.integer()? {
+                    ..=0 => {}
+                    time if time > LONGEST_SLEEP_US => {
+                        return Err(Failure::statement(format!("\\sleep {time} us: at most an hour")));
+                    }
+                    time => return Ok(Next::Sleep(time as u64 * 1000)),
+                },
+                Act::StartPipeline => operation.piped = true,
+                Act::Sync => return Ok(Next::Sync),
+                Act::EndPipeline => {
+                    operation.piped = false;
+                    return Ok(Next::EndPipeline);
+                }
+            }
+        }
+        Ok(Next::End)
+    }
+
+    fn value(&self, expression: &Expression, operation: &mut Operation) -> Result<Scalar> {
+        let mut random = operation.random.clone();
+        let value = expression.evaluate(&Known { script: self, operation }, &mut random);
+        operation.random = random;
+        value
+    }
+
+    fn unset(&self, variable: usize) -> Failure {
+        let name = self.names[variable].rsplit('.').next().unwrap_or_default();
+        Failure::statement(format!("variable {name} has no value yet"))
+    }
+
+    /// The variable for a column of this name: the very name, or else one that differs in case, as Firebird has upper case.
+    pub(super) fn variable_for(&self, prefix: &str, column: &str) -> Option<usize> {
+        let named = |same: &dyn Fn(&str) -> bool| {
+            self.names.iter().position(|name| name.strip_prefix(prefix).is_some_and(same))
+        };
+        named(&|name| name == column).or_else(|| named(&|name| name.eq_ignore_ascii_case(column)))
+    }
+
+    /// Refuses a script that decides, for drivers that only run one statement after the other.
+    pub fn must_not_decide(&self, driver: &str) -> Result<()> {
+        if self.transactions.iter().any(|drawn| !drawn.acts.is_empty()) {
+            return Err(Failure::statement(format!("the {driver} driver runs no scripts with steps")));
+        }
+        Ok(())
+    }
+
+    /// Whether a connection that has prepared its statements has prepared the other script's too.
+    pub fn is_prepared_as(&self, other: &Script) -> bool {
+        (self.mode, &self.statements, &self.kinds) == (other.mode, &other.statements, &other.kinds)
+    }
+
+    /// Refuses what only some drivers can do with statements.
+    pub fn check_travel(&self, modes: &[QueryMode], pipelines: bool, server: &str) -> Result<()> {
+        if !modes.contains(&self.mode) {
+            return Err(Failure::statement(format!("{server}: no statements travel in mode {:?}", self.mode)));
+        }
+        let mut acts = self.transactions.iter().flat_map(|drawn| &drawn.acts);
+        if acts.any(|act| matches!(act, Act::StartPipeline)) && (!pipelines || self.mode == QueryMode::Simple) {
+            return Err(Failure::statement(format!("{server}: no pipelines here")));
+        }
+        Ok(())
     }
 
     /// The statement after this one; `Operation::last`: none.
@@ -131,67 +281,33 @@ impl Script {
         self.transactions.iter().map(|drawn| drawn.first..drawn.last)
     }
 
+    /// Whether a variable's value, and with it its type, is set while an operation runs.
+    pub fn is_computed(&self, variable: usize) -> bool {
+        self.kinds[variable] == Kind::Computed
+    }
+
     /// Whether a variable's value is bytes instead of text.
     pub fn is_sealed(&self, variable: usize) -> bool {
-        matches!(self.kinds[variable], Kind::Sealed { .. })
+        matches!(self.kinds[variable], Kind::Sealed { .. } | Kind::Blind { .. })
     }
 }
 
-/// A value as a driver sees it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Parameter<'a> {
-    Integer(i64),
-    Text(&'a [u8]),
-    /// Not text: a sealed value.
-    Bytes(&'a [u8]),
+/// Longest time asleep, in microseconds: an hour.
+const LONGEST_SLEEP_US: i64 = 3_600_000_000;
+
+/// The values that an operation has so far.
+struct Known<'a> {
+    script: &'a Script,
+    operation: &'a Operation,
 }
 
-impl Operation {
-    /// An operation whose only value is this text.
-    #[cfg(any(test, fuzzing))]
-    pub fn of_text(text: &str) -> Operation {
-        let values = vec![Value::Text { start: 0, end: text.len() }];
-        Operation { values, texts: text.into(), ..Operation::default() }
-    }
-
-    /// Seals the value of each pair's second variable with its own nonce. Numbers are sealed as decimal digits.
-    fn seal(&mut self, sealed: &[(usize, usize)]) {
-        envelope::with(|vault, _| {
-            for &(variable, of) in sealed {
-                let (start, end) = match self.values[of] {
-                    Value::Integer(value) => {
-                        let start = self.texts.len();
-                        self.texts.extend_from_slice(decimal(value, &mut [0; DIGITS]));
-                        (start, self.texts.len())
-                    }
-                    Value::Text { start, end } | Value::Bytes { start, end } => (start, end),
-                    Value::Unset | Value::Turn => (0, 0),
-                };
-                let at = self.texts.len();
-                vault.seal(&mut self.texts, start, end).expect("AES-GCM seals whatever it is given");
-                self.values[variable] = Value::Bytes { start: at, end: self.texts.len() };
-            }
-        });
-    }
-
-    /// Forgets its values, and gives back the memory of large ones.
-    pub fn clear(&mut self) {
-        const FEW_BYTES: usize = 4096;
-        self.values.clear();
-        self.texts.clear();
-        if self.texts.capacity() > FEW_BYTES {
-            self.texts = Vec::new();
-        }
-    }
-
-    #[inline]
-    pub fn parameter(&self, variable: usize) -> Parameter<'_> {
-        match self.values[variable] {
-            Value::Integer(value) => Parameter::Integer(value),
-            Value::Text { start, end } => Parameter::Text(&self.texts[start..end]),
-            Value::Bytes { start, end } => Parameter::Bytes(&self.texts[start..end]),
-            Value::Turn => Parameter::Integer(self.turn.get()),
-            Value::Unset => Parameter::Text(&[]),
+impl Variables for Known<'_> {
+    fn scalar(&self, variable: usize) -> Result<Scalar> {
+        let name = || self.script.names[variable].rsplit('.').next().unwrap_or_default();
+        match self.operation.scalar(variable) {
+            Some(Ok(scalar)) => Ok(scalar),
+            Some(Err(())) => Err(Failure::statement(format!("variable {} is no number, boolean or NULL", name()))),
+            None => Err(self.script.unset(variable)),
         }
     }
 }

@@ -30,6 +30,8 @@ CPU = "SELECT SUM(SUM_CPU_TIME) FROM performance_schema.events_statements_summar
 PICO = 1e-12
 COARSE = 2.0
 """Seconds: the server counts its own in whole ones."""
+READS = 4
+"""Most times that the status is read at once. While a session ends, a read can be without all that this session did."""
 
 
 class MysqlCounters(CounterReader):
@@ -46,16 +48,25 @@ class MysqlCounters(CounterReader):
         self._began: float | None = None
 
     def _status(self, scope: str, names: tuple[str, ...]) -> dict[str, float]:
-        listed = ", ".join(f"'{each}'" for each in names)
+        listed = ", ".join(f"'{name}'" for name in names)
         rows = self.agent.query(self.arm, STATUS.format(scope, listed))
         return {str(name): float(value or 0) for name, value in rows}
 
+    def _whole(self) -> dict[str, float]:
+        """The server's status as two reads in a row agree on: nothing in the second is less than in the first."""
+        whole = self._status("GLOBAL", NAMES)
+        for _ in range(READS - 1):
+            before, whole = whole, self._status("GLOBAL", NAMES)
+            if all(whole.get(name, 0.0) >= value for name, value in before.items()):
+                break
+        return whole
+
     def read(self) -> Counted:
         self.agent.query(self.arm, BEGIN)
-        whole, own = self._status("GLOBAL", NAMES), self._status("SESSION", OURS)
+        whole, session = self._whole(), self._status("SESSION", OURS)
         cpu = self.agent.query(self.arm, CPU) if self.counts_cpu else []
         self.agent.query(self.arm, END)
-        mine = {name: whole[name] - own[name] for name in OURS}
+        mine = {name: whole[name] - session[name] for name in OURS}
         counts = [
             Count("operations", mine["Questions"], "statements: Questions in SHOW GLOBAL STATUS"),
             Count("connections", whole["Connections"], "Connections in SHOW GLOBAL STATUS"),

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
+from ciphercost.engines._dumps.mysql import DATABASE, MARK_TABLE, LoadsMysqlDumps
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.counters import MysqlCounters
 from ciphercost.engines._mysql.greeting import greeting
@@ -45,12 +46,7 @@ if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
     from ciphercost.load.load_client import LoadClient
 
-USER, DATABASE = "ciphercost", "ciphercost"
-MARK_TABLE = "ciphercost_made_by"
-"""Table in each of our databases on a server you already run: holds the run's id.
-
-MySQL has no comments on databases.
-"""
+USER = "ciphercost"
 DEFAULT_CONNECTIONS = 151
 """Default of `max_connections` in both servers."""
 
@@ -132,9 +128,9 @@ def version_of(program: Path, mariadb: bool, before: Iterable[str] = ()) -> str:
     """
     if not os.access(program, os.X_OK):
         return ""
-    said = output_of([*before, program, "--no-defaults", "--version"], 20)
-    match = re.search(r"Ver (\d+(?:\.\d+)+)\S*", said)
-    return match[1] if match and ("MariaDB" in said) == mariadb else ""
+    output = output_of([*before, program, "--no-defaults", "--version"], 20)
+    match = re.search(r"Ver (\d+(?:\.\d+)+)\S*", output)
+    return match[1] if match and ("MariaDB" in output) == mariadb else ""
 
 
 class FamilyServer(StartedServer):
@@ -168,7 +164,9 @@ def answers(address: str, port: int) -> bool:
     return bool(reported.version)
 
 
-class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, CountsIo, Payload, CountsLoad):
+class Family(
+    Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, CountsIo, Payload, CountsLoad, LoadsMysqlDumps
+):
     """An engine of this family. A subclass names its programs, packages and SQL."""
 
     counter_reader = MysqlCounters
@@ -409,12 +407,12 @@ class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, C
             f"ON t.TABLE_SCHEMA = s.SCHEMA_NAME AND t.TABLE_NAME = '{MARK_TABLE}' "
             "WHERE LEFT(s.SCHEMA_NAME, 11) = 'ciphercost_'",
         )
-        found = {}
+        schemas = {}
         for name, marked in rows:
             runs = agent.query("schema", f"SELECT run FROM {_quoted(str(name))}.{MARK_TABLE}") if marked else []
-            found[str(name)] = str(runs[0][0]) if runs else ""
+            schemas[str(name)] = str(runs[0][0]) if runs else ""
         agent.disconnect("schema")
-        return found
+        return schemas
 
     def in_schema(self, name: str) -> Changes:
         return {"database": name}

@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, row: Sequence[str | None]) -> Answer:
         """Parse the row of a query. Pure."""
-        status, location, server, body, length, kind, encoding, closes, stretch = (str(each or "") for each in row)
+        status, location, server, body, length, kind, encoding, closes, stretch = (str(field or "") for field in row)
         return cls(status, location, server, body, int(length), kind, encoding, bool(closes), stretch)
 
     @property
@@ -61,5 +61,5 @@ def request_ok(agent: LoadClient, arm: str, request: str) -> Answer:
         return answer
     to = f" (to {answer.location}; ciphercost follows no redirects)" if answer.location else ""
     secure = "-https" if answer.location.startswith("https:") else ""
-    why = f" ({found[0]})" if (found := NO_CERTIFICATE.search(answer.body)) else ""
+    why = f" ({match[0]})" if (match := NO_CERTIFICATE.search(answer.body)) else ""
     raise AgentError(f"{request}: the server answers {answer.status}{to}{why}", f"status-{answer.status}{secure}")

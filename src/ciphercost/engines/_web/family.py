@@ -78,7 +78,7 @@ class Config(msgspec.Struct, frozen=True):
     connections: int = CONNECTIONS
     """How many connections the server must be able to keep open."""
     address: str = LOOPBACK
-    own: Mapping[str, str] = MappingProxyType({})
+    settings: Mapping[str, str] = MappingProxyType({})
     """The user's settings, by the server's own names."""
     http3: bool = False
     """Whether the server also speaks HTTP/3: by UDP, on the port of TLS."""
@@ -118,9 +118,9 @@ class WebServer(StartedServer):
     def handshakes(self) -> tuple[int, int]:
         """Count handshakes without those of the witnesses."""
         self.log.read()
-        found = self.log.full, self.log.resumed
+        handshakes = self.log.full, self.log.resumed
         self.log.full = self.log.resumed = 0
-        return found
+        return handshakes
 
 
 class Web(Packaged, HasTls, Documents, TakesSettings):
@@ -184,27 +184,27 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
             with target.open("wb") as file:
                 for at in range(0, size, CHUNK):
                     file.write(random.bytes(min(CHUNK, size - at)))
-        for each in place.rglob("*"):
-            each.chmod(0o755 if each.is_dir() else 0o644)
+        for entry in place.rglob("*"):
+            entry.chmod(0o755 if entry.is_dir() else 0o644)
         (directory / DOCUMENTS).symlink_to(place)
 
     def start(self, request: StartRequest) -> Server:
         installation, directory = request.installation, request.directory
         given, env, address = apart(request.settings)
         http3 = given.pop(HTTP3, "") == "on"  # a user can't give it: `decided_settings`
-        own = {name: given.pop(name) for name in list(given) if not name.startswith(OURS)}
+        settings = {name: given.pop(name) for name in list(given) if not name.startswith(OURS)}
         given = {name.removeprefix(OURS): value for name, value in given.items()}
         connections = int(given.pop("connections", CONNECTIONS))
         chosen = sorted(request.cpus) if request.cpus is not None else None
         program = self.program(installation)
-        made: list[Config] = []
+        configs: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
             ports = Ports(port, *more_ports(port, address, 2 if self.sendfile else 1, first_by_udp=http3))
             cores = len(chosen) if chosen else 1
             root = program.parent.parent
-            made.append(Config(directory, ports, cores, given, root, connections, address, own, http3))
-            return [program, *self.write(made[-1], installation.version)]
+            configs.append(Config(directory, ports, cores, given, root, connections, address, settings, http3))
+            return [program, *self.write(configs[-1], installation.version)]
 
         start = partial(
             launch,
@@ -216,17 +216,17 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
             logs=request.logs,
             env=self.environment(directory, env),
             cpus=chosen,
-            also=lambda: [each for each in (made[-1].ports.tls, made[-1].ports.no_sendfile) if each],
+            also=lambda: [port for port in (configs[-1].ports.tls, configs[-1].ports.no_sendfile) if port],
             writable=[Path(EVERYWHERE)],  # it opens a file for each request, and a check would slow each of them
             address=address,
         )
         try:
             started = start()
         except RunError as error:
-            if own and (words := blamed(own, str(error).splitlines()[1:])):
+            if settings and (words := blamed(settings, str(error).splitlines()[1:])):
                 raise RefusedSetting(f"{words} (from {self.title} {installation.version})") from None
             raise
-        return self.running(installation, started, made[-1])
+        return self.running(installation, started, configs[-1])
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Allow for the connections of both arms, which are open at the same time, and for those of the witnesses."""
@@ -276,12 +276,12 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
         assert isinstance(server, WebServer)
         note = secrets.token_hex(8)
         answers = agent.query(arm, f"GET {CANARY_PATH}?{NOTE}={note}", everywhere=everywhere)
-        found = server.log.noted(note, len(answers))
-        if len(found) != len(answers):
-            raise AgentError(f"the server's log has only {len(found)} of this witness's {len(answers)} requests", "log")
+        lines = server.log.noted(note, len(answers))
+        if len(lines) != len(answers):
+            raise AgentError(f"the server's log has only {len(lines)} of this witness's {len(answers)} requests", "log")
         return [
-            ["t" if each.protocol else "f", spoken(each), each.cipher, *([VERIFIED] if each.client else [])]
-            for each in found
+            ["t" if line.protocol else "f", spoken(line), line.cipher, *([VERIFIED] if line.client else [])]
+            for line in lines
         ]
 
     def echo(self, text: str) -> str:
@@ -315,7 +315,7 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     versions, suites = ["1.2", "1.3"], tls_names.offered("1.2")
     if level == "0":
         versions, suites = [*reversed(tls_names.OLD), *versions], [*suites, *tls_names.offered("1.0")]
-    return [tls_names.PROTOCOLS[each] for each in versions], ":".join(
+    return [tls_names.PROTOCOLS[version] for version in versions], ":".join(
         [*suites, *([f"@SECLEVEL={level}"] if level else [])]
     )
 
@@ -325,12 +325,12 @@ def more_ports(port: int, address: str, count: int, *, first_by_udp: bool = Fals
 
     `first_by_udp`: the first one is free for UDP too.
     """
-    found = [port]
-    while len(found) <= count:
+    ports = [port]
+    while len(ports) <= count:
         more = free_port(address)
-        if more not in found and (len(found) > 1 or not first_by_udp or _free_by_udp(address, more)):
-            found.append(more)
-    return found[1:]
+        if more not in ports and (len(ports) > 1 or not first_by_udp or _free_by_udp(address, more)):
+            ports.append(more)
+    return ports[1:]
 
 
 def _free_by_udp(address: str, port: int) -> bool:

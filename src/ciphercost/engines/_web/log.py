@@ -44,7 +44,7 @@ def line(text: str) -> Line | None:
     fields = text.split("\t")
     if len(fields) != len(FIELDS):
         return None
-    note, protocol, cipher, resumed, client, http = ("" if each in NOTHING else each for each in fields)
+    note, protocol, cipher, resumed, client, http = ("" if field in NOTHING else field for field in fields)
     return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED, http)
 
 
@@ -69,18 +69,18 @@ class Log:
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._at += len(whole)
-        found = [made for each in whole.decode(errors="replace").splitlines() if (made := self._parse(each))]
-        for each in found:
-            if each.protocol and not each.note:
-                self.resumed += each.resumed
-                self.full += not each.resumed
-        return found
+        parsed_lines = [parsed for row in whole.decode(errors="replace").splitlines() if (parsed := self._parse(row))]
+        for entry in parsed_lines:
+            if entry.protocol and not entry.note:
+                self.resumed += entry.resumed
+                self.full += not entry.resumed
+        return parsed_lines
 
     def noted(self, note: str, count: int) -> list[Line]:
         """Wait until `count` lines carry this note, or WAIT_SECONDS pass, and return them."""
-        deadline, found = time.monotonic() + WAIT_SECONDS, []
+        deadline, lines = time.monotonic() + WAIT_SECONDS, []
         while True:
-            found += [each for each in self.read() if each.note == note]
-            if len(found) >= count or time.monotonic() > deadline:
-                return found
+            lines += [entry for entry in self.read() if entry.note == note]
+            if len(lines) >= count or time.monotonic() > deadline:
+                return lines
             time.sleep(0.01)

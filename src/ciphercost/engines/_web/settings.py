@@ -13,15 +13,15 @@ NO_PROXY = (
 NO_STAPLING = "the certificate that ciphercost makes names no OCSP server; remove it"
 
 
-def with_settings(text: str, own: Mapping[str, str], place: Callable[[str], str], end: str = "") -> str:
+def with_settings(text: str, settings: Mapping[str, str], place: Callable[[str], str], end: str = "") -> str:
     """Put the user's settings into a configuration of one directive a line, each ended by `end`: instead of ours of the same name,
     wherever it occurs, or below the line that `place(name)` begins. Pure.
     """
-    for name, value in own.items():
+    for name, value in settings.items():
         ours = re.compile(rf"(?mi)^([ \t]*){re.escape(name)}[ \t][^\n]*$")
         written = f"{name} {value}{end}"
         if ours.search(text):
-            text = ours.sub(lambda found, words=written: found[1] + words, text)  # type: ignore[misc]
+            text = ours.sub(lambda match, words=written: match[1] + words, text)  # type: ignore[misc]
         else:
             head, line, tail = text.partition(place(name))
             assert line, place(name)

@@ -20,9 +20,9 @@ EXPECTED = "write the address of the page with `stub_status`, e.g. http://HOST/n
 
 def parse(page: str) -> tuple[int, int]:
     """(connections accepted, requests) on the page. Raises ValueError if it is another one. Pure."""
-    if not (found := PAGE.match(page)):
+    if not (match := PAGE.match(page)):
         raise ValueError
-    return int(found[1]), int(found[3])
+    return int(match[1]), int(match[3])
 
 
 class StubStatus(CounterReader):

@@ -74,8 +74,8 @@ SYNTAX = re.compile("(?i)syntax error")
 
 def message(line: str) -> str:
     """Return a log line without its time, process, level and place. Pure."""
-    if found := _JSON.search(line):
-        line = json.loads(f'"{found[1]}"')
+    if match := _JSON.search(line):
+        line = json.loads(f'"{match[1]}"')
     return _LINE.sub("", _STAMP.sub("", line.strip())).rstrip(".")
 
 
@@ -83,7 +83,7 @@ def blamed(settings: Mapping[str, str], lines: Iterable[str]) -> str:
     """Return `--setting NAME=VALUE: ` and the first message in which a server that did not start names this setting, or else its
     value; empty: it names none of them. `lines`: the end of its log. Pure.
     """
-    messages = [message(each) for each in lines]
+    messages = [message(line) for line in lines]
     known = {re.compile(rf"(?<![\w.]){re.escape(canonical(name))}(?![\w])"): name for name in settings}
     for words in messages:
         for pattern, name in known.items():

@@ -46,6 +46,8 @@ class StoresData(Capability):
 
     fnmatch patterns.
     """
+    sizes: str = ""
+    """SQL that returns one row: bytes of tables, bytes of indexes; empty: there is none, or an arm has a schema of its own."""
     temporary: tuple[str, ...] = ()
     """Files of temporary data: fnmatch patterns relative to the directory that `initialise` created."""
     direct_by_default: bool = False

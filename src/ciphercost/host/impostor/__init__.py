@@ -51,8 +51,8 @@ class Impostor:
         # No server uses these files: they stay this process's own.
         kind = UNBOUND if way == "unbound" else certificate
         self_signed = self._conversation.self_signed and not signed
-        made = directory / f"{kind}{'-self-signed' if self_signed else ''}"
-        pki = Pki(made, kind, name=name, self_signed=self_signed, reuse=True)
+        subdirectory = directory / f"{kind}{'-self-signed' if self_signed else ''}"
+        pki = Pki(subdirectory, kind, name=name, self_signed=self_signed, reuse=True)
         self.ca = pki.ca
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -104,6 +104,8 @@ class Impostor:
             return "clear" if did == "statement" else did
         try:
             encrypted = self._context.wrap_socket(conversation.client, server_side=True)
+        except (ssl.SSLEOFError, ConnectionError):
+            return "left"  # in the handshake and without an alert: only the client knows why
         except ssl.SSLError as error:
             return "refused" if any(word in str(error.reason) for word in CERTIFICATE) else "unclear"
         with encrypted:

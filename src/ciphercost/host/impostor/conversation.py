@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from ciphercost.host import deadlines
 
-Did = Literal["statement", "password", "clear", "refused", "ended", "unclear"]
+Did = Literal["statement", "password", "clear", "refused", "left", "ended", "unclear"]
 """What a client did: went on after the login; gave its password away; logged in unencrypted; refused the certificate in
 the handshake; ended the connection at the login; or none of these.
 """

@@ -63,9 +63,9 @@ class Mysql(Conversation):
 
     def _relay(self) -> Did:
         while True:
-            said = packet(functools.partial(receive, self._server))
-            kind, rest = said[4], said[5:]
-            self.send(said)
+            message = packet(functools.partial(receive, self._server))
+            kind, rest = message[4], message[5:]
+            self.send(message)
             if kind == ERROR:
                 raise Ended("the server refused the login")
             if kind == OK:

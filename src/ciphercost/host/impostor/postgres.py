@@ -40,6 +40,8 @@ class Postgres(Conversation):
                 self.send(b"S")
                 return True
             self.send(b"N")
+        if head[:1] == HANDSHAKE:
+            raise Ended("the client begins TLS all the same")  # postgres.js does
         self._start = head
         return False
 

@@ -62,17 +62,17 @@ def under(directory: Path, sys: Path = Path("/sys")) -> list[Disk]:
     unknown.
     """
     try:
-        found = list(_under(directory, sys, DEPTH))
+        disks = list(_under(directory, sys, DEPTH))
     except (OSError, RunError, ValueError):
-        found = []
-    return list(dict.fromkeys(found)) or [Disk()]
+        disks = []
+    return list(dict.fromkeys(disks)) or [Disk()]
 
 
 def record(directory: Path) -> dict[str, object]:
     """The same as fields of the machine's record; several disks are joined by commas."""
-    found = under(directory)
+    disks = under(directory)
     fields = {"disk": "name", "disk_rotational": "rotational", "disk_model": "model", "disk_transport": "transport"}
-    return {ours: ", ".join(dict.fromkeys(getattr(each, theirs) for each in found)) for ours, theirs in fields.items()}
+    return {ours: ", ".join(dict.fromkeys(getattr(disk, theirs) for disk in disks)) for ours, theirs in fields.items()}
 
 
 def words(machine: Mapping[str, object]) -> str:
@@ -104,7 +104,7 @@ def _under(directory: Path, sys: Path, depth: int) -> Iterator[Disk]:
 
 
 def _upper(options: str) -> Path | None:
-    named = dict(each.partition("=")[::2] for each in options.split(","))
+    named = dict(option.partition("=")[::2] for option in options.split(","))
     return Path(named["upperdir"]) if "upperdir" in named else None
 
 
@@ -131,7 +131,7 @@ def below(number: str, sys: Path = Path("/sys"), depth: int = DEPTH) -> Iterator
     if file := _text(place / "loop" / "backing_file"):
         yield from _under(Path(file), sys, depth - 1)
         return
-    parts = [_text(each / "dev") for each in sorted((place / "slaves").glob("*"))]
+    parts = [_text(slave / "dev") for slave in sorted((place / "slaves").glob("*"))]
     if parts:
         for part in parts:
             yield from below(part, sys, depth - 1)

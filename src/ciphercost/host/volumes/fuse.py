@@ -41,8 +41,8 @@ def passing(*, fetch: bool = True) -> Path:
     """The daemon that passes files through: in PATH as `ciphercost-passing`, else built from the source in this
     package.
     """
-    if found := shutil.which("ciphercost-passing"):
-        return Path(found)
+    if program := shutil.which("ciphercost-passing"):
+        return Path(program)
     try:
         return go_program.go_program(SOURCE, (LIBRARY,), tools.FUSE.suite, fetch=fetch)
     except MissingServer as error:
@@ -121,8 +121,8 @@ class Fuse:
 
     def mounted(self) -> bool:
         """Whether it is mounted and answers."""
-        found = [each for each in mounts.mounts() if each.point == str(self.place)]
-        return bool(found) and found[-1].kind == self._kind and self.place.is_dir()
+        matching = [mount for mount in mounts.mounts() if mount.point == str(self.place)]
+        return bool(matching) and matching[-1].kind == self._kind and self.place.is_dir()
 
     def unmount(self) -> None:
         """Unmount it; does nothing if it isn't mounted. Raises RunError if it stays mounted."""

@@ -107,12 +107,12 @@ def why_no_file(directory: Path) -> str:
     path = directory / "a file to try"
     try:
         path.touch(mode=0o600, exist_ok=False)
-        found = get(path)
+        policy = get(path)
         path.unlink()
     except OSError as error:
         lacks = " (this kernel lacks a cipher for it)" if error.errno == errno.ENOPKG else ""
         return f"{errno.errorcode.get(error.errno or 0, 'error')}, {error.strerror}{lacks}"
-    return "" if found else "a file made there is not encrypted"
+    return "" if policy else "a file made there is not encrypted"
 
 
 @contextmanager

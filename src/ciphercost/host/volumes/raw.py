@@ -69,7 +69,7 @@ def parse_table(text: str) -> list[Segment]:
     """Parse `dmsetup table`'s output for one device. Pure. Raises RunError for a target that relocates bytes in another
     way.
     """
-    found = []
+    segments = []
     for line in text.splitlines():
         start, length, target, *rest = line.split()
         if target == "linear":
@@ -81,8 +81,8 @@ def parse_table(text: str) -> list[Segment]:
         major, _, minor = device.partition(":")
         begin = int(start) * SECTOR
         number = os.makedev(int(major), int(minor))
-        found.append(Segment(begin, begin + int(length) * SECTOR, number, int(offset) * SECTOR))
-    return found
+        segments.append(Segment(begin, begin + int(length) * SECTOR, number, int(offset) * SECTOR))
+    return segments
 
 
 def below(device: int, tables: dict[int, list[Segment]], start: int, length: int) -> Iterator[tuple[int, int, int]]:
@@ -113,10 +113,10 @@ def tables_of(device: int) -> dict[int, list[Segment]]:
     except (OSError, subprocess.SubprocessError) as error:
         detail = str(getattr(error, "stderr", "") or error).strip()
         raise RunError(f"dmsetup can't show what is below: {detail} (Debian: apt-get install dmsetup)") from None
-    found = {device: parse_table(text)}
-    for segment in found[device]:
-        found |= tables_of(segment.device)
-    return found
+    tables = {device: parse_table(text)}
+    for segment in tables[device]:
+        tables |= tables_of(segment.device)
+    return tables
 
 
 def copy(files: Iterator[Path], device: int, target: Path) -> int:

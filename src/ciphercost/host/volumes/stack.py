@@ -85,8 +85,8 @@ def _below(device: int, depth: int) -> Iterator[tuple[str, bool]]:
         yield f"loop device of {file}", False
         if Path(file).exists():
             beneath = of(Path(file).parent)
-            yield from ((each, False) for each in beneath.layers if each not in beneath.signs)
-            yield from ((each, True) for each in beneath.signs)
+            yield from ((layer, False) for layer in beneath.layers if layer not in beneath.signs)
+            yield from ((sign, True) for sign in beneath.signs)
     else:
         yield f"device mapper {_text(place / 'dm' / 'name')}" if kind else name, False
     for slave in sorted((place / "slaves").glob("*")):

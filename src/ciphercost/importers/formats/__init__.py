@@ -31,8 +31,10 @@ SECRET = re.compile(
 )
 """Secrets in command lines and addresses: user and query of a URL, the value after a password word, and MySQL's `-pX`.
 """
-SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-"""Units of time in seconds."""
+SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+"""Units of time in seconds. The sign for micro has two codes."""
+PART = rf"{NUMBER}\s*(ns|us|µs|μs|ms|s|m(?!s)|h)"
+"""A number with a unit of time. Several make one time, as in `1m2.5s`."""
 
 
 class Bad(Exception):
@@ -41,6 +43,10 @@ class Bad(Exception):
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
         self.line, self.what = line, what
+
+
+class Nothing(Bad):
+    """A whole text without a figure to use. A file of a folder is then skipped, with a message."""
 
 
 class Lines:
@@ -64,6 +70,10 @@ class Importer(NamedTuple):
     name: str
     recognise: Callable[[str], int]
     read: Callable[[Lines], list[Reading]]
+    own: re.Pattern[str] | None = None
+    """Matches whole lines that the tool prints and that state no arm, no warm-up and no command, whatever words they contain."""
+    data: re.Pattern[str] | None = None
+    """Matches the beginning of the mark's line where the text is JSON or a table, in which no line is a heading."""
 
 
 REGISTRY = Registry(__name__)
@@ -76,23 +86,26 @@ def names() -> list[str]:
 
 def get(name: str) -> Importer:
     module = REGISTRY.load(name)
-    return Importer(name, module.recognise, module.read)
+    return Importer(name, module.recognise, module.read, getattr(module, "OWN", None), getattr(module, "DATA", None))
 
 
 def recognised(head: str) -> dict[str, int]:
     """Return every format whose mark is in the beginning of a text, with the line of the mark."""
-    found = {name: get(name).recognise(head) for name in names()}
-    return {name: line for name, line in found.items() if line}
+    mark_lines = {name: get(name).recognise(head) for name in names()}
+    return {name: line for name, line in mark_lines.items() if line}
 
 
 def marks() -> list[re.Pattern[str]]:
     """Return the marks that begin a line of a tool's output; JSON has none."""
-    found = map(REGISTRY.load, names())
-    return [module.MARK for module in found if hasattr(module, "MARK") and module.MARK.flags & re.MULTILINE]
+    modules = map(REGISTRY.load, names())
+    return [module.MARK for module in modules if hasattr(module, "MARK") and module.MARK.flags & re.MULTILINE]
 
 
 def line_of(pattern: re.Pattern[str], head: str) -> int:
-    """Return the line of the first match, counted from 1; 0: no match."""
+    """Return the line of the first match, counted from 1; 0: no match.
+
+    A mark that may be indented begins with `^[^\\S\\n]*`. `^\\s*` would also match the blank lines above it, and search each of them again.
+    """
     match = pattern.search(head)
     return head.count("\n", 0, match.start()) + 1 if match else 0
 
@@ -103,11 +116,10 @@ def number(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """Parse `78.42us`, `1.10s` or `2.00m` to seconds. Raises ValueError."""
-    match = re.fullmatch(rf"{NUMBER}\s*(us|µs|ms|s|m|h)", text.strip())
-    if match is None:
+    """Parse `78.42us`, `1.10s`, `2.00m` or `1m2.5s` to seconds. Raises ValueError."""
+    if not re.fullmatch(rf"(?:{PART})+", text.strip()):
         raise ValueError(f"'{text}' is not a time")
-    return number(match[1]) * SECONDS[match[2]]
+    return sum(number(match[1]) * SECONDS[match[2]] for match in re.finditer(PART, text.strip()))
 
 
 def clean(text: str) -> str:
@@ -126,23 +138,23 @@ def _without(match: re.Match[str]) -> str:
     return (match["name"] or match["option"] or match["user"]) + "[hidden]"
 
 
-def set_rate(made: Reading, rate: str = "") -> None:
+def set_rate(run: Reading, rate: str = "") -> None:
     """Mark a run whose rate was set: it has latency but no throughput. Changes it. Raises Bad if nothing is left.
 
     `rate`: the rate as given, if known.
     """
-    if any(note.code == "rate-limited" for note in made.notes):
+    if any(note.code == "rate-limited" for note in run.notes):
         return
     what = f"the rate was set to {rate} per second" if rate else "the rate was set"
     for name in ("throughput", "host_cpu_per_op"):
-        made.figures.pop(name, None)
-        made.series.pop(name, None)
-    if not made.figures:
+        run.figures.pop(name, None)
+        run.series.pop(name, None)
+    if not run.figures:
         raise Bad(
-            made.line, f"{what}, so its throughput is not a result, and it has no latency; import a run with latencies"
+            run.line, f"{what}, so its throughput is not a result, and it has no latency; import a run with latencies"
         )
     text = f"{what}, so throughput shows what the tool sent, not what the server can do; only latency is compared"
-    made.notes.append(Warning_("rate-limited", text))
+    run.notes.append(Warning_("rate-limited", text))
 
 
 def digits(text: str) -> int:
@@ -153,3 +165,22 @@ def digits(text: str) -> int:
 def differ(one: float, other: float, share: float) -> bool:
     """Whether two figures that should be equal differ by more than this share of the larger one."""
     return abs(one - other) > share * max(abs(one), abs(other))
+
+
+def errors_among(line: int, wrong: float, done: float, what: str) -> list[Warning_]:
+    """Return a note that `wrong` of `done` operations failed. Raises Bad if more than half did: they may be quicker than answers."""
+    if wrong > done / 2:
+        text = f"{wrong:,.0f} of {done:,.0f} {what}, so this is the speed of errors; fix the cause and run it again"
+        raise Bad(line, text)
+    return [Warning_("errors", f"{wrong:,.0f} of {done:,.0f} {what}")] if wrong else []
+
+
+def cut_off(line: int, end: str, figures: dict[str, float]) -> Warning_:
+    """Return a note that the run that begins on this line lacks its end, which has a name."""
+    lacks = "" if any(name.startswith("latency_") for name in figures) else ", so it has no latency"
+    return Warning_("cut-off", f"the run that begins on line {line} is cut off before {end}{lacks}")
+
+
+def above_zero(figures: dict[str, float]) -> dict[str, float]:
+    """Return the figures that are above 0: a 0 is a time below the tool's resolution."""
+    return {name: value for name, value in figures.items() if value > 0}

@@ -122,29 +122,27 @@ def _cells(line: str, outer: tuple[bool, bool]) -> list[str]:
 
 def records(lines: list[tuple[int, str]]) -> Table:
     r"""Return a table of which each row is printed as a block of `name: value` (mysql's `\G`) or `name | value` (psql's `\x`)."""
-    found: list[tuple[int, dict[str, str]]] = []
+    rows: list[tuple[int, dict[str, str]]] = []
     for at, line in lines:
         text = line.translate(BARS).strip()
         if RECORD.fullmatch(line.strip()):
-            found.append((at, {}))
-        elif (
-            found and text and (match := re.fullmatch(r"([^|:]*?)\s*[|:]\s?(.*)", text)) and not FOOTER.fullmatch(text)
-        ):
-            found[-1][1][match[1].strip()] = match[2].strip()
-        elif found and text and not FOOTER.fullmatch(text):
+            rows.append((at, {}))
+        elif rows and text and (match := re.fullmatch(r"([^|:]*?)\s*[|:]\s?(.*)", text)) and not FOOTER.fullmatch(text):
+            rows[-1][1][match[1].strip()] = match[2].strip()
+        elif rows and text and not FOOTER.fullmatch(text):
             raise Bad(at, f"'{text[:40]}' is not a value of a row")
-    header = list(found[0][1])
-    for at, row in found:
+    header = list(rows[0][1])
+    for at, row in rows:
         if list(row) != header:
             raise Bad(at, f"{len(row)} values for {len(header)} columns")
-    return Table(header, "|", found[0][0], ((at, list(row.values())) for at, row in found))
+    return Table(header, "|", rows[0][0], ((at, list(row.values())) for at, row in rows))
 
 
 def separated(lines: list[tuple[int, str]], *, header: bool) -> Table:
     """Return a table of separated values, whose delimiter is the most frequent one in its first line."""
     number, first = lines[0]
-    delimiter = max(DELIMITERS, key=lambda each: (first.count(each), -DELIMITERS.index(each)))
-    if not any(each in first for each in DELIMITERS) and len(first.split()) > 1 and _by_spaces(lines):
+    delimiter = max(DELIMITERS, key=lambda character: (first.count(character), -DELIMITERS.index(character)))
+    if not any(character in first for character in DELIMITERS) and len(first.split()) > 1 and _by_spaces(lines):
         delimiter = " "
     titles = [word.strip() for word in _split(lines[:1], delimiter)[0][1]]
     rest = lines[1:]
@@ -182,13 +180,13 @@ def _split(lines: list[tuple[int, str]], delimiter: str) -> list[Numbered]:
             last = at
             yield line
 
-    made: list[Numbered] = []
+    rows: list[Numbered] = []
     reader = csv.reader(counted(), delimiter=delimiter)
     while True:
         try:
-            made.append((0, next(reader)))
+            rows.append((0, next(reader)))
         except StopIteration:
-            return made
+            return rows
         except csv.Error as error:
             raise Bad(last, f"not a row of a table: {error}") from None
-        made[-1] = (last, made[-1][1])
+        rows[-1] = (last, rows[-1][1])

@@ -43,7 +43,7 @@ def is_figure(text: str) -> bool:
 
 def bare(row: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
     """Return a row whose figures are numbers in the units of their columns: `850us` becomes `0.85` in a column in ms."""
-    made = dict(row)
+    bare_row = dict(row)
     for role, text in row.items():
         if role not in NUMBERS or role == "at":
             continue
@@ -54,8 +54,8 @@ def bare(row: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
             text = match[1].strip() if scale == 1 else _scaled(match[1], scale)
         elif role in ("throughput", "operations") and (match := WITH_RATE.fullmatch(text)):
             text = match[1].strip() if not match[2] else _scaled(match[1], 1000.0 ** TIMES_1000[match[2].lower()])
-        made[role] = text
-    return made
+        bare_row[role] = text
+    return bare_row
 
 
 def _scaled(text: str, scale: float) -> str:
@@ -69,10 +69,10 @@ def numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
     return {role: _number(line, text, comma) for role, text in row.items() if role in NUMBERS}
 
 
-def without_thousands(table: list[tuple[int, dict[str, str]]], said: str) -> list[tuple[int, dict[str, str]]]:
-    """Return the table without commas between thousands, if a figure such as `1,234.5` or `said` (`point`) shows that they are."""
+def without_thousands(table: list[tuple[int, dict[str, str]]], decimal: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the table without commas between thousands, if a figure such as `1,234.5` or `decimal` (`point`) shows that they are."""
     figures = [re.sub(r"\s", "", text) for _, row in table for role, text in row.items() if role in NUMBERS]
-    if said != "point" and not any(BOTH.fullmatch(text) for text in figures):
+    if decimal != "point" and not any(BOTH.fullmatch(text) for text in figures):
         return table
     return [
         (
@@ -86,14 +86,14 @@ def without_thousands(table: list[tuple[int, dict[str, str]]], said: str) -> lis
     ]
 
 
-def has_decimal_comma(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str], said: str) -> bool:
+def has_decimal_comma(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str], decimal: str) -> bool:
     """Whether the figures have a decimal comma, so that points separate thousands. Raises Bad if commas or points are
     ambiguous.
 
-    `others`: all figures of the file with a point; `said`: `point`, `comma` or empty.
+    `others`: all figures of the file with a point; `decimal`: `point`, `comma` or empty.
     """
-    if said:
-        return said == "comma"
+    if decimal:
+        return decimal == "comma"
     if delimiter == ",":
         return _points(table, delimiter, others)
     with_comma = [(line, text) for line, row in table for role, text in row.items() if role in NUMBERS and "," in text]

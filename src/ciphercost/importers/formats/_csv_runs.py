@@ -43,27 +43,27 @@ def runs_of(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extr
         key = (*(row[1].get(role, "") for role in ("arm", "workload", "clients")), *extra[row[0]][0].items())
         by_arm.setdefault(key, []).append(row)
     alike = not grouped and bool(doubted) and _alike(list(by_arm.values()))
-    made = []
-    for own in by_arm.values():
-        arm, workload, clients = (own[0][1].get(role, "") for role in ("arm", "workload", "clients"))
+    all_readings = []
+    for group in by_arm.values():
+        arm, workload, clients = (group[0][1].get(role, "") for role in ("arm", "workload", "clients"))
         notes = []
-        if not grouped and _average_of_others(own):
-            text = f"line {own[-1][0]} is an unlabelled average of the rows above it; it was skipped"
+        if not grouped and _average_of_others(group):
+            text = f"line {group[-1][0]} is an unlabelled average of the rows above it; it was skipped"
             notes.append(Warning_("average-row", text))
-            own = own[:-1]
+            group = group[:-1]
         runs: dict[str, list[Row]] = {}
-        for row in own:
+        for row in group:
             runs.setdefault(row[1]["run"] if grouped else str(row[0]), []).append(row)
-        if not grouped and doubted and (found := _of_one_run(own, doubted, alike)):
-            text, parts = found
+        if not grouped and doubted and (reason_and_parts := _of_one_run(group, doubted, alike)):
+            text, parts = reason_and_parts
             notes.append(Warning_("rows-of-one-run", text))
             runs = {str(part[0][0]): part for part in parts}
-        readings = [_reading(each, units, arm, workload, clients) for each in runs.values()]
-        for each in readings:
-            each.factors = extra[each.line][0]
+        readings = [_reading(run_rows, units, arm, workload, clients) for run_rows in runs.values()]
+        for reading in readings:
+            reading.factors = extra[reading.line][0]
         readings[0].notes += notes
-        made += readings
-    return made
+        all_readings += readings
+    return all_readings
 
 
 def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[list[Row]]] | None:
@@ -103,7 +103,7 @@ def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[l
 
 def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
     """Return the rows of each run if a clock increases in equal steps and restarts with each run; None otherwise."""
-    if not all(math.isfinite(each) for each in stamps):
+    if not all(math.isfinite(stamp) for stamp in stamps):
         return None
     begins = [0, *(at for at in range(1, len(rows)) if stamps[at] <= stamps[at - 1]), len(rows)]
     parts = [rows[a:b] for a, b in itertools.pairwise(begins)]
@@ -141,8 +141,8 @@ def _stamp(text: str) -> float:
 
 def _alike(groups: list[list[Row]]) -> bool:
     """Whether rows resemble the previous row, over all arms together."""
-    names = [name for name in FIGURES if groups and all(name in row[2] for own in groups for row in own)]
-    return bool(names) and depend([np.log(np.maximum([row[2][names[0]] for row in own], 1e-300)) for own in groups])
+    names = [name for name in FIGURES if groups and all(name in row[2] for group in groups for row in group)]
+    return bool(names) and depend([np.log(np.maximum([row[2][names[0]] for row in group], 1e-300)) for group in groups])
 
 
 def sums_up_others(line: int, row: dict[str, str], comma: bool, above: list[Row]) -> bool:
@@ -150,17 +150,19 @@ def sums_up_others(line: int, row: dict[str, str], comma: bool, above: list[Row]
     figures.
     """
     try:
-        own: Row = (line, row, numbers(line, row, comma))
+        summary: Row = (line, row, numbers(line, row, comma))
     except Bad:
         return True
-    names = [name for name in own[2] if name in FIGURES]
-    alike = [each for each in above if each[1].get("arm") == row.get("arm")]
-    arms = [[each for each in above if each[1].get("arm") == arm] for arm in {each[1].get("arm") for each in above}]
+    names = [name for name in summary[2] if name in FIGURES]
+    alike = [other for other in above if other[1].get("arm") == row.get("arm")]
+    arms = [
+        [other for other in above if other[1].get("arm") == arm] for arm in {other[1].get("arm") for other in above}
+    ]
     for rows in (above, alike, *arms):
-        means = [sum(each[2][name] for each in rows) / max(1, len(rows)) for name in names]
+        means = [sum(other[2][name] for other in rows) / max(1, len(rows)) for name in names]
         for times in (1, len(rows)):
             if rows and all(
-                abs(own[2][name] - mean * times) <= 0.51 * 10.0 ** -decimal_digits(row[name])
+                abs(summary[2][name] - mean * times) <= 0.51 * 10.0 ** -decimal_digits(row[name])
                 for name, mean in zip(names, means, strict=True)
             ):
                 return True
@@ -183,15 +185,15 @@ def _reading(rows: list[Row], units: dict[str, str], arm: str, workload: str, cl
     line = rows[0][0]
     values = [row[2] for row in rows]
     figures: dict[str, float] = {}
-    operations = [each.get("operations", 1.0) for each in values]
-    times = [each["time"] * SECONDS[units["time"]] for each in values] if "time" in units else []
+    operations = [row_values.get("operations", 1.0) for row_values in values]
+    times = [row_values["time"] * SECONDS[units["time"]] for row_values in values] if "time" in units else []
     notes = []
     if times:
         if min(times) <= 0 or sum(operations) <= 0:
             raise Bad(line, "the time or the number of operations is 0, so there is no rate")
         figures["throughput"] = sum(operations) / sum(times)
     if "throughput" in values[0]:
-        rate = sum(each["throughput"] for each in values) / len(values)
+        rate = sum(row_values["throughput"] for row_values in values) / len(values)
         if rate <= 0:
             raise Bad(line, "a throughput of 0 can't be compared")
         if times and "operations" in values[0] and abs(rate / figures["throughput"] - 1) > 0.05:
@@ -200,23 +202,23 @@ def _reading(rows: list[Row], units: dict[str, str], arm: str, workload: str, cl
         figures["throughput"] = rate
     if "latency" in units:
         figures["latency_mean"] = (
-            sum(each["latency"] for each in values) / len(values) * SECONDS[units["latency"]] * 1e3
+            sum(row_values["latency"] for row_values in values) / len(values) * SECONDS[units["latency"]] * 1e3
         )
         if figures["latency_mean"] <= 0:
             raise Bad(line, "a latency of 0 can't be compared")
     if "cpu" in units:
         scale = 100.0 if units["cpu"] == "share" else 1.0
-        figures["host_busy"] = sum(each["cpu"] for each in values) / len(values) * scale
+        figures["host_busy"] = sum(row_values["cpu"] for row_values in values) / len(values) * scale
         if figures["host_busy"] > 100:
             raise Bad(line, f"{figures['host_busy']:.0f} % of CPU time in use is impossible; check the unit")
     single = "throughput" if "throughput" in figures else "latency_mean"
     raw = {"throughput": "throughput", "latency_mean": "latency"}[single]
-    series = [each[raw] for each in values] if len(values) > 1 and raw in values[0] else []
+    series = [row_values[raw] for row_values in values] if len(values) > 1 and raw in values[0] else []
     if not series and len(values) > 1 and times:
         series = [done / took for done, took in zip(operations, times, strict=True)]
-    stamped = [each["at"] for each in values if each.get("at", 0) > 1e9]
+    stamped = [row_values["at"] for row_values in values if row_values.get("at", 0) > 1e9]
     # Times of 13 digits are in milliseconds.
-    stamped = [each / 1e3 if each > 1e11 else each for each in stamped]
+    stamped = [stamp / 1e3 if stamp > 1e11 else stamp for stamp in stamped]
     return Reading(
         tool="csv",
         line=line,

@@ -49,9 +49,10 @@ def reading(
     cpus: int = 0,
     clock: Literal["", "utc", "local"] = "",
     averages: int = 0,
+    may_average: bool = True,
     notes: list[Warning_] | None = None,
 ) -> Reading:
-    """Make one reading. `averages`: number of skipped rows that were labelled averages.
+    """Make one reading. `averages`: number of skipped rows that were labelled averages; `may_average`: the tool prints an average.
 
     Raises Bad if no row is left.
     """
@@ -60,7 +61,7 @@ def reading(
         notes.append(
             Warning_("average-row", f"{averages} average rows were skipped because they repeat the rows above them")
         )
-    if unlabelled_average(rows):
+    if may_average and unlabelled_average(rows):
         rows = rows[:-1]
         text = "the last row is an unlabelled average of the rows above it; it was skipped (a published study counted it as a sample)"
         notes.append(Warning_("average-row", text))

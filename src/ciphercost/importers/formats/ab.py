@@ -39,21 +39,21 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run. A run ends with its `100%`, with the next run's first line, or with the file."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     run = Run()
     for line in lines:
         if match := BEGIN.fullmatch(line):
             if run.told:
-                made.append(run.reading(lines.number))
+                readings.append(run.reading(lines.number))
             run = Run(match[1], lines.number)
         elif lines.cut and not RATE.search(line):
             break  # a last line without its end may lack digits
         elif run.take(line, lines.number):
-            made.append(run.reading(lines.number, whole=True))
+            readings.append(run.reading(lines.number, whole=True))
             run = Run()
-    if run.told or (run.began and not made):
-        made.append(run.reading(lines.number))
-    return made
+    if run.told or (run.began and not readings):
+        readings.append(run.reading(lines.number))
+    return readings
 
 
 class Run:
@@ -62,7 +62,7 @@ class Run:
     def __init__(self, version: str = "", began: int = 0) -> None:
         self.version, self.began = version, began
         self.told: dict[str, float] = {}
-        self.said: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
         self.digits = 0
 
     def take(self, line: str, number_: int) -> bool:
@@ -90,7 +90,7 @@ class Run:
         elif name == "Time per request" and (match := MEAN.fullmatch(value)):
             self.told.setdefault("latency_mean", number(match[1]))
         elif name in ("Server Software", "Document Path", "SSL/TLS Protocol", "Server Port"):
-            self.said[name] = value
+            self.texts[name] = value
 
     def reading(self, end: int, *, whole: bool = False) -> Reading:
         """Return the run. Raises Bad if its rate or number of requests is missing, or most answers were errors."""
@@ -114,10 +114,10 @@ class Run:
             version=self.version,
             line=self.began,
             engine="web",
-            server=SERVERS.get(re.split(r"[/ ]", self.said.get("Server Software", ""))[0].lower(), ""),
+            server=SERVERS.get(re.split(r"[/ ]", self.texts.get("Server Software", ""))[0].lower(), ""),
             workload=self.workload(),
             clients=int(told.get("clients", 0)),
-            scheme="https" if "SSL/TLS Protocol" in self.said else "http" if "Server Port" in self.said else "",
+            scheme="https" if "SSL/TLS Protocol" in self.texts else "http" if "Server Port" in self.texts else "",
             encryption=self.encryption(),
             operations=int(done),
             errors=int(lost + status),
@@ -129,14 +129,14 @@ class Run:
         )
 
     def workload(self) -> str:
-        path = self.said.get("Document Path", "").partition("?")
+        path = self.texts.get("Document Path", "").partition("?")
         return ("GET " + path[0] + ("?…" if path[1] else "") if path[0] else "requests") + (
             ", kept alive" if "kept" in self.told else ""
         )
 
     def encryption(self) -> dict[str, str]:
         """`TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256` is protocol, cipher, and sizes of keys."""
-        words = self.said.get("SSL/TLS Protocol", "").split(",")
+        words = self.texts.get("SSL/TLS Protocol", "").split(",")
         return dict(zip(("protocol", "cipher"), words[:2], strict=False)) if words[0] else {}
 
     def notes(self, wrong: int, *, whole: bool) -> list[Warning_]:

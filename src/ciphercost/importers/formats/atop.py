@@ -56,7 +56,7 @@ def read(lines: Lines) -> list[Reading]:
             whole = system + user + nice + idle + wait + irq + soft + steal
             if whole <= 0:
                 raise Bad(lines.number, "no CPU time passed in this sample")
-            shares = [100 * each / whole for each in (user, nice, system + irq + soft, wait, steal, idle)]
+            shares = [100 * ticks / whole for ticks in (user, nice, system + irq + soft, wait, steal, idle)]
             rows.append(Row(at, float(interval), *shares))
     if not rows:
         raise Bad(lines.number, "there is only the first sample, which counts from the machine's start; run atop -P CPU,MEM "

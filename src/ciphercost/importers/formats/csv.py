@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from ciphercost.importers.arm_words import arm_of_value
-from ciphercost.importers.csv_columns import EXAMPLE, Column, unit_of
+from ciphercost.importers.csv_columns import EXAMPLE, Column, of_each_workload, unit_of
 from ciphercost.importers.formats import Bad, Lines
 from ciphercost.importers.formats._csv_frames import table as table_in
 from ciphercost.importers.formats._csv_numbers import (
@@ -45,24 +45,40 @@ def recognise(head: str) -> int:  # noqa: ARG001 - only the column map tells wha
 
 
 def read(lines: Lines, asked: list[Column] | None = None, *, header: bool = True) -> list[Reading]:
-    """Return a reading per row, or per run if the map has `run`. Raises Bad with the line.
+    """Return a reading per row, or per run if the map has `run`. If the map has several columns of one figure, each is a workload
+    with readings of its own. Raises Bad with the line.
 
     `header`: whether the first line names the columns; if not, they are column1, column2 …
     """
     if not asked:
         raise Bad(1, f"map the table's columns, e.g. {EXAMPLE}")
-    found = table_in(lines, header=header)
-    titles, delimiter, at = found.header, found.delimiter, found.line
+    maps = of_each_workload(asked)
+    if len(maps) == 1:
+        return _read(lines, asked, header=header)
+    texts = [f"{line}\n" for line in lines]
+    readings: list[Reading] = []
+    for workload, mapped in maps:
+        own = _read(Lines(texts), mapped, header=header)
+        for reading in own:
+            reading.workload = workload
+        readings += own
+    return readings
+
+
+def _read(lines: Lines, asked: list[Column], *, header: bool) -> list[Reading]:
+    """Return the readings of a map in which each figure has one column. Raises Bad with the line."""
+    raw_table = table_in(lines, header=header)
+    titles, delimiter, at = raw_table.header, raw_table.delimiter, raw_table.line
     place = _places(asked, titles, at)
     factors = _factors(asked, titles, at)
-    decimal = next((each.name for each in asked if each.role == "decimal"), "")
+    decimal = next((column.name for column in asked if column.role == "decimal"), "")
     clocks = [index for index, name in enumerate(titles) if CLOCKS.fullmatch(name) and index not in factors.values()]
     extra: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
     table: list[tuple[int, dict[str, str]]] = []
     labels: dict[int, str] = {}
     named = {place.get("arm"), place.get("workload"), *factors.values()}
     texts = [index for index in range(len(titles)) if index not in named]
-    for line, words in found.rows:
+    for line, words in raw_table.rows:
         if len(words) != len(titles):
             raise Bad(line, f"{len(words)} values for {len(titles)} columns")
         if label := next((words[index] for index in texts if AVERAGE.fullmatch(words[index])), ""):
@@ -73,9 +89,9 @@ def read(lines: Lines, asked: list[Column] | None = None, *, header: bool = True
             {titles[index]: words[index].strip() for index in clocks},
         )
     units = {
-        each.role: unit_of(each, _unit_in_cells(each, table))
-        for each in asked
-        if each.role in ("time", "latency", "cpu")
+        column.role: unit_of(column, _unit_in_cells(column, table))
+        for column in asked
+        if column.role in ("time", "latency", "cpu")
     }
     if "arm" in place:
         for _, row in table:
@@ -99,24 +115,24 @@ def read(lines: Lines, asked: list[Column] | None = None, *, header: bool = True
             doubted.append(Warning_("no-average-row", text))
     if not rows:
         raise Bad(lines.number, "there are only averages below the header line")
-    made = runs_of(rows, units, "run" in place, {} if _each_row(asked, place) else extra, extra)
+    readings = runs_of(rows, units, "run" in place, {} if _each_row(asked, place) else extra, extra)
     notes = (
         [Warning_("average-row", f"{averages} average or total rows were skipped because they repeat the others")]
         if averages
         else []
     ) + doubted
-    made[0].notes = [*notes, *made[0].notes]
-    return made
+    readings[0].notes = [*notes, *readings[0].notes]
+    return readings
 
 
 def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]:
     place = {}
-    for each in asked:
-        if each.role in ("factor", "decimal") or (
-            each.role == "run" and each.name == EACH_ROW and EACH_ROW not in header
+    for column in asked:
+        if column.role in ("factor", "decimal") or (
+            column.role == "run" and column.name == EACH_ROW and EACH_ROW not in header
         ):
             continue
-        fits = [index for index, name in enumerate(header) if name.lower() == each.name.lower()]
+        fits = [index for index, name in enumerate(header) if name.lower() == column.name.lower()]
         if len(fits) != 1:
             how = "does not exist" if not fits else f"exists {len(fits)} times"
             data = [name for name in header if is_figure(name)]
@@ -125,8 +141,8 @@ def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]
                 if data
                 else ""
             )
-            raise Bad(line, f"column '{each.name}' {how}: {nearest(each.name, header)}{more}")
-        place[each.role] = fits[0]
+            raise Bad(line, f"column '{column.name}' {how}: {nearest(column.name, header)}{more}")
+        place[column.role] = fits[0]
     return place
 
 
@@ -134,15 +150,15 @@ def _factors(asked: list[Column], header: list[str], line: int) -> dict[str, int
     """Return the columns that are factors: name in the file -> position."""
     return {
         header[index]: index
-        for each in asked
-        if each.role == "factor"
-        for index in _places([each._replace(role="")], header, line).values()
+        for column in asked
+        if column.role == "factor"
+        for index in _places([column._replace(role="")], header, line).values()
     }
 
 
 def _each_row(asked: list[Column], place: dict[str, int]) -> bool:
     """Whether the map declares each row a run."""
-    return "run" not in place and any(each.role == "run" for each in asked)
+    return "run" not in place and any(column.role == "run" for column in asked)
 
 
 def _unit_in_cells(column: Column, table: list[tuple[int, dict[str, str]]]) -> bool:

@@ -34,24 +34,24 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run. A run ends with the table's line `req/s`, with the next run's first line, or with the file."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     told: dict[str, float] = {}
-    said: dict[str, str] = {}
+    connection: dict[str, str] = {}
     began = 0
     for line in lines:
         if line.startswith("starting benchmark...") or (line.startswith("spawning thread #0:") and not began):
             if "rate" in told:
-                made.append(reading(told, said, began, lines.number, whole=False))
-            told, said, began = {}, {}, lines.number
+                readings.append(reading(told, connection, began, lines.number, whole=False))
+            told, connection, began = {}, {}, lines.number
         if match := SPAWN.fullmatch(line):
             told["clients"] = told.get("clients", 0.0) + number(match[2])
         elif match := TLS.fullmatch(line):
-            said["protocol"] = match[1]
+            connection["protocol"] = match[1]
             began = began or lines.number
         elif match := CIPHER.fullmatch(line):
-            said["cipher"] = match[1]
+            connection["cipher"] = match[1]
         elif match := PROTOCOL.fullmatch(line):
-            said["application"] = match[1]
+            connection["application"] = match[1]
         elif match := FINISHED.fullmatch(line):
             began = began or lines.number
             told["seconds"], told["rate"], told["digits"] = duration(match[1]), number(match[3]), digits(match[3])
@@ -69,14 +69,14 @@ def read(lines: Lines) -> list[Reading]:
             named = dict(zip(columns, words, strict=True))
             told |= {figure: duration(named[name]) * 1e3 for name, figure in FIGURES.items() if name in named}
         elif END.fullmatch(line):
-            made.append(reading(told, said, began, lines.number))
-            told, said, began = {}, {}, 0
+            readings.append(reading(told, connection, began, lines.number))
+            told, connection, began = {}, {}, 0
     if began or told:
-        made.append(reading(told, said, began or 1, lines.number, whole=False))
-    return made
+        readings.append(reading(told, connection, began or 1, lines.number, whole=False))
+    return readings
 
 
-def reading(told: dict[str, float], said: dict[str, str], line: int, end: int, *, whole: bool = True) -> Reading:
+def reading(told: dict[str, float], connection: dict[str, str], line: int, end: int, *, whole: bool = True) -> Reading:
     """Return one run, which ends on line `end`. Raises Bad if its rate or its number of requests is missing.
 
     `whole`: whether its table is complete.
@@ -103,14 +103,16 @@ def reading(told: dict[str, float], said: dict[str, str], line: int, end: int, *
             Warning_("cut-off", f"the run that begins on line {line} is cut off before its table's line 'req/s'{lacks}")
         )
     # A run that was split may lack its beginning, which names the TLS version.
-    scheme = "https" if "protocol" in said else "http" if "application" in said else ""
+    scheme = "https" if "protocol" in connection else "http" if "application" in connection else ""
     return Reading(
         tool="h2load",
         line=line,
         engine="web",
-        workload=f"requests, {said['application'].replace('h2c', 'h2')}" if "application" in said else "requests",
+        workload=f"requests, {connection['application'].replace('h2c', 'h2')}"
+        if "application" in connection
+        else "requests",
         scheme=scheme,
-        encryption={name: said[name] for name in ("protocol", "cipher") if name in said},
+        encryption={name: connection[name] for name in ("protocol", "cipher") if name in connection},
         clients=int(told.get("clients", 0)),
         operations=int(told["done"]),
         errors=int(told["failed"]),

@@ -53,12 +53,12 @@ def read(lines: Lines) -> list[Reading]:
         ) from None
     if not export.results:
         raise Bad(1, "the export contains no command")
-    return [each for count, command in enumerate(export.results, 1) for each in of_command(command, count)]
+    return [reading for count, command in enumerate(export.results, 1) for reading in of_command(command, count)]
 
 
 def of_command(command: Command, count: int) -> list[Reading]:
     times = command.times or [command.mean]
-    if not all(math.isfinite(each) and each > 0 for each in times):
+    if not all(math.isfinite(seconds) and seconds > 0 for seconds in times):
         raise Bad(1, f"command {count} has an invalid time")
     notes = []
     if command.times is None:
@@ -71,7 +71,7 @@ def of_command(command: Command, count: int) -> list[Reading]:
                 f"{wrong} of {runs} runs of command {count} ended with an error; fix the command and run it again",
             )
         notes.append(Warning_("errors", f"{wrong} of {runs} runs of command {count} ended with an error"))
-    made = [
+    readings = [
         Reading(
             tool="hyperfine",
             line=1,
@@ -79,13 +79,13 @@ def of_command(command: Command, count: int) -> list[Reading]:
             workload="a command",
             names=[*command.parameters.values(), command.command],
             operations=1,
-            seconds=each,
-            figures={"throughput": 1 / each, "latency_mean": each * 1e3},
+            seconds=seconds,
+            figures={"throughput": 1 / seconds, "latency_mean": seconds * 1e3},
         )
-        for each in times
+        for seconds in times
     ]
-    made[0].notes = notes
+    readings[0].notes = notes
     if command.user is not None and command.system is not None and command.user + command.system > 0:
         # Only the mean CPU time is exported, so one run gets it and it has no interval.
-        made[0].figures["client_cpu_per_op"] = (command.user + command.system) * 1e6
-    return made
+        readings[0].figures["client_cpu_per_op"] = (command.user + command.system) * 1e6
+    return readings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers.formats import Bad, Lines, digits, line_of, number
+from ciphercost.importers.formats import Bad, Lines, above_zero, digits, line_of, number
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
@@ -30,7 +30,7 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run, from its row `Totals`."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     told: dict[str, int] = {}
     columns: list[str] = []
     title, runs, began = "ALL STATS", 0, 0
@@ -51,12 +51,12 @@ def read(lines: Lines) -> list[Reading]:
                 raise Bad(
                     lines.number, f"the row 'Totals' has {len(words)} of {len(columns)} values; import the whole output"
                 )
-            made.append(reading(dict(zip(columns, words, strict=True)), told, runs, began))
-    if not made:
+            readings.append(reading(dict(zip(columns, words, strict=True)), told, runs, began))
+    if not readings:
         raise Bad(
             lines.number, "the table has no row 'Totals', which has the result; import memtier_benchmark's whole output"
         )
-    return made
+    return readings
 
 
 def reading(row: dict[str, str], told: dict[str, int], runs: int, line: int) -> Reading:
@@ -80,6 +80,6 @@ def reading(row: dict[str, str], told: dict[str, int], runs: int, line: int) -> 
         operations=clients * told.get("Requests per client", 0),
         seconds=float(told.get("Seconds", 0)),
         digits=digits(row["Ops/sec"]),
-        figures={name: value for name, value in figures.items() if value > 0},
+        figures=above_zero(figures),
         notes=notes,
     )

@@ -29,7 +29,7 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading for each block of text, or each line of `--csv`."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     block: dict[str, float] = {}
     began = 0
     for line in lines:
@@ -37,7 +37,7 @@ def read(lines: Lines) -> list[Reading]:
             if lines.cut:
                 raise Bad(lines.number, CUT)
             average, least, longest = (number(match[group]) for group in (3, 4, 5))
-            made.append(reading(lines.number, average, least, longest, int(match[6]), int(match[7])))
+            readings.append(reading(lines.number, average, least, longest, int(match[6]), int(match[7])))
             continue
         for name, pattern in (
             ("average", AVERAGE),
@@ -55,7 +55,7 @@ def read(lines: Lines) -> list[Reading]:
         if len(block) == 5:
             if lines.cut:
                 raise Bad(lines.number, CUT)
-            made.append(
+            readings.append(
                 reading(
                     began,
                     block["average"],
@@ -66,9 +66,9 @@ def read(lines: Lines) -> list[Reading]:
                 )
             )
             block = {}
-    if block or not made:
+    if block or not readings:
         raise Bad(lines.number, f"the block that begins on line {began or lines.number} is cut off; {WHOLE}")
-    return made
+    return readings
 
 
 WHOLE = "import mysqlslap's whole output"

@@ -59,7 +59,7 @@ def read(lines: Lines) -> list[Reading]:
 
     Progress lines belong to the next summary; those at the end belong to the previous one.
     """
-    made: list[Reading] = []
+    readings: list[Reading] = []
     told: dict[str, str] = {}
     progress: list[tuple[float, float, float]] = []
     version, began, summary, old_rate, lagging = "", 0, False, False, False
@@ -89,8 +89,8 @@ def read(lines: Lines) -> list[Reading]:
                 )
             if match[3]:
                 told["each"] = "-C"
-            made.append(reading(told, number(match[1]), progress, version, began or lines.number))
-            made[-1].digits = digits(match[1])
+            readings.append(reading(told, number(match[1]), progress, version, began or lines.number))
+            readings[-1].digits = digits(match[1])
             told, progress, began, summary, old_rate, lagging = {}, [], 0, False, False, False
         else:
             for name, pattern in FIELDS.items():
@@ -100,13 +100,13 @@ def read(lines: Lines) -> list[Reading]:
     if summary or old_rate:
         raise Bad(lines.number, f"the run that begins on line {began} has no line 'tps = … (without initial connection time)' and is cut "
                   "off; import pgbench's whole output")  # fmt: skip
-    if progress and made and not any(each.series for each in made) and len(made) == 1:
-        made[0] = with_progress(made[0], progress)
+    if progress and readings and not any(run.series for run in readings) and len(readings) == 1:
+        readings[0] = with_progress(readings[0], progress)
     elif progress:
-        made.append(of_progress(progress, version, began, complete=not made))
+        readings.append(of_progress(progress, version, began, complete=not readings))
         if lagging:
-            set_rate(made[-1])
-    return made
+            set_rate(readings[-1])
+    return readings
 
 
 def reading(
@@ -168,7 +168,7 @@ def reading(
         for name in ("failed", "skipped")
         if int(told.get(name, 0))
     ]
-    made = Reading(
+    run = Reading(
         tool="pgbench",
         version=version,
         line=line,
@@ -183,23 +183,23 @@ def reading(
         figures=figures,
         notes=notes,
     )
-    with_progress(made, progress)
+    with_progress(run, progress)
     if "lag" in told:
-        set_rate(made)
-    return made
+        set_rate(run)
+    return run
 
 
-def with_progress(made: Reading, progress: list[tuple[float, float, float]]) -> Reading:
+def with_progress(run: Reading, progress: list[tuple[float, float, float]]) -> Reading:
     """Add progress lines to a run: figures over its course and, if they have timestamps, when it ran."""
     if progress:
-        if "throughput" in made.figures:
-            made.series["throughput"] = [rate for _, rate, _ in progress]
+        if "throughput" in run.figures:
+            run.series["throughput"] = [rate for _, rate, _ in progress]
         if all(latency > 0 for *_, latency in progress):
-            made.series["latency_mean"] = [latency for *_, latency in progress]
+            run.series["latency_mean"] = [latency for *_, latency in progress]
         if progress[0][0] > EPOCH:
             step = progress[1][0] - progress[0][0] if len(progress) > 1 else 1.0
-            made.started, made.ended = progress[0][0] - step, progress[-1][0]
-    return made
+            run.started, run.ended = progress[0][0] - step, progress[-1][0]
+    return run
 
 
 def of_progress(progress: list[tuple[float, float, float]], version: str, line: int, *, complete: bool) -> Reading:
@@ -219,7 +219,8 @@ def of_progress(progress: list[tuple[float, float, float]], version: str, line: 
     if operations <= 0:
         raise Bad(line, "pgbench ran no transaction, so there is nothing to compare")
     latency = (
-        math.fsum(rate * length * each for (_, rate, each), length in zip(progress, lengths, strict=True)) / operations
+        math.fsum(rate * length * latency_ms for (_, rate, latency_ms), length in zip(progress, lengths, strict=True))
+        / operations
     )
     text = f"no summary, only {len(progress)} progress lines; the run may have been longer, and its number of clients is unknown"
     return with_progress(

@@ -65,8 +65,8 @@ def read(lines: Lines) -> list[Reading]:
         if kind is INTERVAL:
             rows.append([int(word) for word in words])
             continue
-        own = clients.setdefault(int(words[0]), [0, 0])
-        own[0], own[1] = own[0] + 1, max(own[1], int(words[1]))
+        client = clients.setdefault(int(words[0]), [0, 0])
+        client[0], client[1] = client[0] + 1, max(client[1], int(words[1]))
         if not words[2].isdecimal():
             lost += 1
             skipped = skipped or words[2] == "skipped"
@@ -85,7 +85,7 @@ def read(lines: Lines) -> list[Reading]:
         raise Bad(lines.number, "the log has no successful transaction")
     if ended <= started:
         raise Bad(lines.number, "the log's times do not increase, so its columns are not those of pgbench -l")
-    made = Reading(
+    reading = Reading(
         tool="pgbench -l",
         line=1,
         engine="postgresql",
@@ -104,14 +104,14 @@ def read(lines: Lines) -> list[Reading]:
         else [],
     )
     if lost <= total:
-        of_a_sample(made, list(clients.values()))
+        of_a_sample(reading, list(clients.values()))
     # Retries are few, and only a run with a schedule skips transactions.
     if skipped or lag > MOST_RETRIES:
-        set_rate(made)
-    return [finished(made)]
+        set_rate(reading)
+    return [finished(reading)]
 
 
-def of_a_sample(made: Reading, clients: list[list[int]]) -> None:
+def of_a_sample(reading: Reading, clients: list[list[int]]) -> None:
     """Extrapolate a sampled log to its whole run, using each client's transaction numbers, which start at 1. Changes
     it.
 
@@ -121,19 +121,19 @@ def of_a_sample(made: Reading, clients: list[list[int]]) -> None:
     if sum(lines for lines, _ in clients) >= SAMPLED * sum(highest for _, highest in clients):
         return
     whole = round(sum(highest + highest / lines - 1 for lines, highest in clients))
-    text = (
-        f"the log contains {made.operations / whole:.2g} of the transactions that its numbers imply (--sampling-rate)"
-    )
+    text = f"the log contains {reading.operations / whole:.2g} of the transactions that its numbers imply (--sampling-rate)"
     least = min(lines for lines, _ in clients)
-    made.by_second = {}
+    reading.by_second = {}
     if least * math.sqrt(len(clients)) < ENOUGH:
-        made.notes.append(Warning_("sampled-log", f"{percent(text)}; too few to estimate throughput, which is omitted"))
+        reading.notes.append(
+            Warning_("sampled-log", f"{percent(text)}; too few to estimate throughput, which is omitted")
+        )
     else:
-        made.notes.append(
+        reading.notes.append(
             Warning_("sampled-log", f"{percent(text)}; throughput comes from these numbers, latency from the sample")
         )
-        made.operations = whole
-        made.figures["throughput"] = whole / made.seconds
+        reading.operations = whole
+        reading.figures["throughput"] = whole / reading.seconds
 
 
 def percent(text: str) -> str:
@@ -147,21 +147,21 @@ def rounded(latency: int) -> int:
     return round(latency, -digits)
 
 
-def finished(made: Reading) -> Reading:
+def finished(reading: Reading) -> Reading:
     """Compute the figures that need all files of a run."""
-    figures = dict(made.figures)
-    known = {note.code for note in made.notes}
+    figures = dict(reading.figures)
+    known = {note.code for note in reading.notes}
     if not known & {"rate-limited", "sampled-log"}:
-        figures = {"throughput": made.operations / made.seconds, **figures}
-    if sum(made.counts.values()) >= 100:
+        figures = {"throughput": reading.operations / reading.seconds, **figures}
+    if sum(reading.counts.values()) >= 100:
         figures |= {
-            name: quantile(made.counts, share) / 1e3 for name, share in (("latency_p50", 0.5), ("latency_p99", 0.99))
+            name: quantile(reading.counts, share) / 1e3 for name, share in (("latency_p50", 0.5), ("latency_p99", 0.99))
         }
-    whole = sorted(made.by_second)[1:-1]  # The first and the last second are incomplete.
-    series = [float(made.by_second.get(second, 0)) for second in range(whole[0], whole[-1] + 1)] if whole else []
-    made.figures = figures
-    made.series = {"throughput": series} if len(series) > 1 and "rate-limited" not in known else {}
-    return made
+    whole = sorted(reading.by_second)[1:-1]  # The first and the last second are incomplete.
+    series = [float(reading.by_second.get(second, 0)) for second in range(whole[0], whole[-1] + 1)] if whole else []
+    reading.figures = figures
+    reading.series = {"throughput": series} if len(series) > 1 and "rate-limited" not in known else {}
+    return reading
 
 
 def quantile(counts: dict[int, int], share: float) -> float:
@@ -189,7 +189,7 @@ def of_intervals(rows: list[list[int]]) -> Reading:
     seconds = float(rows[-1][0] - kept[0][0])
     if not count:
         raise Bad(len(rows), "the log has no successful transaction")
-    made = Reading(
+    reading = Reading(
         tool="pgbench --aggregate-interval",
         line=1,
         engine="postgresql",
@@ -206,8 +206,8 @@ def of_intervals(rows: list[list[int]]) -> Reading:
         notes=[Warning_("left-out", "the first and the last interval are incomplete and were skipped")],
     )
     if any(len(row) > LAG_SUM + 3 and row[LAG_SUM] for row in rows):
-        set_rate(made)
-    return made
+        set_rate(reading)
+    return reading
 
 
 def together(parts: Sequence[Reading]) -> Reading:
@@ -225,11 +225,11 @@ def together(parts: Sequence[Reading]) -> Reading:
     counts: dict[int, int] = {}
     by_second: dict[int, int] = {}
     for part in parts:
-        for whole, own in ((counts, part.counts), (by_second, part.by_second)):
-            for key, value in own.items():
+        for whole, part_counts in ((counts, part.counts), (by_second, part.by_second)):
+            for key, value in part_counts.items():
                 whole[key] = whole.get(key, 0) + value
     mean = sum(part.figures["latency_mean"] * part.operations for part in parts) / operations
-    made = Reading(
+    run = Reading(
         tool=first.tool,
         line=1,
         engine=first.engine,
@@ -246,7 +246,7 @@ def together(parts: Sequence[Reading]) -> Reading:
         notes=[note for part in parts for note in part.notes],
     )
     if any("sampled-log" in (note.code for note in part.notes) for part in parts):
-        made.by_second = {}
+        run.by_second = {}
         if all("throughput" in part.figures for part in parts):
-            made.figures["throughput"] = operations / made.seconds
-    return finished(made)
+            run.figures["throughput"] = operations / run.seconds
+    return finished(run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 
-from ciphercost.importers.formats import NUMBER, Bad, Lines, digits, line_of, number
+from ciphercost.importers.formats import NUMBER, Bad, Lines, above_zero, digits, line_of, number
 from ciphercost.importers.formats._http import contradictions
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
@@ -44,7 +44,7 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading for each test. A test ends with the next one's title or with the file."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     test: Test | None = None
     columns: list[str] = []
     heading = False
@@ -52,24 +52,24 @@ def read(lines: Lines) -> list[Reading]:
         if ERROR.fullmatch(line):
             raise Bad(lines.number, f"'{line.strip()[:60]}': the server refused the commands, so these are not results")
         if match := TITLE.fullmatch(line):
-            made += [test.reading()] if test else []
+            readings += [test.reading()] if test else []
             test = Test(match[1].strip(), lines.number)
         elif CSV_HEADER.fullmatch(line):
             columns = next(csv.reader([line]))
         elif CSV_ROW.fullmatch(line):
             if lines.cut:
                 raise Bad(lines.number, "the last line is cut off; import the whole output")
-            made.append(of_csv(next(csv.reader([line])), columns, lines.number))
+            readings.append(of_csv(next(csv.reader([line])), columns, lines.number))
         elif match := QUIET.fullmatch(line):
             figures = {"throughput": number(match[2])} | ({"latency_p50": number(match[3])} if match[3] else {})
-            made.append(reading(match[1].strip(), lines.number, figures, digits(match[2])))
+            readings.append(reading(match[1].strip(), lines.number, figures, digits(match[2])))
         elif test:
             if heading and (values := line.split()) and len(values) == 6:
                 named = dict(zip(LATENCIES_NAMES, values, strict=True))
                 test.figures |= {FIGURES[name]: number(named[name]) for name in FIGURES} if not lines.cut else {}
             test.take(line)
         heading = bool(LATENCIES.fullmatch(line))
-    return made + ([test.reading()] if test else [])
+    return readings + ([test.reading()] if test else [])
 
 
 LATENCIES_NAMES = ("avg", "min", "p50", "p95", "p99", "max")
@@ -102,16 +102,16 @@ class Test:
             raise Bad(
                 self.line, f"the test {self.name} has no 'throughput summary' and is cut off; import the whole output"
             )
-        made = reading(self.name, self.line, self.figures, self.digits)
-        made.clients, made.operations = int(self.told.get("clients", 0)), int(self.told.get("done", 0))
-        made.seconds, made.factors = self.told.get("seconds", 0.0), self.factors
+        result = reading(self.name, self.line, self.figures, self.digits)
+        result.clients, result.operations = int(self.told.get("clients", 0)), int(self.told.get("done", 0))
+        result.seconds, result.factors = self.told.get("seconds", 0.0), self.factors
         if self.told.get("done"):
-            made.notes += contradictions(self.told["done"], self.told["seconds"], self.figures["throughput"])
+            result.notes += contradictions(self.told["done"], self.told["seconds"], self.figures["throughput"])
         if len(self.figures) == 1:
-            made.notes.append(
+            result.notes.append(
                 Warning_("no-latency", "the output has no latency summary, so only throughput is compared")
             )
-        return made
+        return result
 
 
 def reading(test: str, line: int, figures: dict[str, float], digits_: int) -> Reading:
@@ -123,7 +123,7 @@ def reading(test: str, line: int, figures: dict[str, float], digits_: int) -> Re
         engine="redis or valkey",
         workload=test,
         digits=digits_,
-        figures={name: value for name, value in figures.items() if value > 0},
+        figures=above_zero(figures),
     )
 
 

@@ -34,19 +34,19 @@ def read(lines: Lines) -> list[Reading]:
 
     A section begins with a line `Linux … (N CPU)`; without one, the whole text is a section.
     """
-    made: list[Reading] = []
+    readings: list[Reading] = []
     section: Section | None = None
     for line in lines:
         if match := HEADER.fullmatch(line):
             if section is not None:
-                made.append(section.finish())
+                readings.append(section.finish())
             section = Section(lines.number, match[1], int(match[2]))
             continue
         section = section or Section(lines.number)
         section.take(line, lines.number, cut=lines.cut)
     if section is None:
         raise Bad(0, "the file is empty")
-    return [*made, section.finish()]
+    return [*readings, section.finish()]
 
 
 def day(text: str) -> float:
@@ -54,12 +54,12 @@ def day(text: str) -> float:
 
     sar writes American dates in C and en_US, with a two-digit year only in C; other locales put the day first.
     """
-    found = [int(each) for each in re.findall(r"\d+", text)]
-    if len(found) != 3:
+    numbers = [int(word) for word in re.findall(r"\d+", text)]
+    if len(numbers) != 3:
         return math.nan
-    one, two, three = found
+    one, two, three = numbers
     if one > 31:
-        year, month, of_month = found
+        year, month, of_month = numbers
     elif three < 100:
         year, month, of_month = 2000 + three, one, two
     elif "." in text or one > 12:

@@ -47,13 +47,13 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run. A run ends with `execution time`, with the next run's first line, or with the file."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     run = Run()
     server = ""
     for line in lines:
         if match := VERSION.fullmatch(line):
             if run.told or run.series:
-                made.append(run.reading(lines.number, server))
+                readings.append(run.reading(lines.number, server))
             # `prepare` prints a version too, and no result.
             run = Run(match[1], lines.number)
         elif match := DRIVER.fullmatch(line):
@@ -61,13 +61,13 @@ def read(lines: Lines) -> list[Reading]:
         elif lines.cut and not TRANSACTIONS.fullmatch(line) and not END.fullmatch(line):
             break  # a last line without its end may lack digits
         elif run.take(line, lines.number):
-            made.append(run.reading(lines.number, server))
+            readings.append(run.reading(lines.number, server))
             run = Run()
     if run.told or run.series:
-        made.append(run.reading(lines.number, server))
-    if not made:
+        readings.append(run.reading(lines.number, server))
+    if not readings:
         raise Bad(lines.number, f"it contains no result ('prepare' prints none); {WHOLE} of 'sysbench … run'")
-    return made
+    return readings
 
 
 class Run:
@@ -126,15 +126,15 @@ class Run:
             )
         if "rate" not in told and told["time"] > 0:
             told["rate"] = told["events"] / told["time"]
-        made = reading(told, self.series, self.buckets, self.version, self.began)
-        made.server = server
+        result = reading(told, self.series, self.buckets, self.version, self.began)
+        result.server = server
         if not self.whole:
-            lacks = "" if "latency_mean" in made.figures else ", so it has no latency"
+            lacks = "" if "latency_mean" in result.figures else ", so it has no latency"
             text = f"the run that begins on line {self.began} is cut off before 'execution time'{lacks}"
-            made.notes.append(Warning_("cut-off", text))
+            result.notes.append(Warning_("cut-off", text))
         if self.rate not in ("", "0"):
-            set_rate(made, self.rate.removeprefix("set"))
-        return made
+            set_rate(result, self.rate.removeprefix("set"))
+        return result
 
 
 WHOLE = "import sysbench's whole output"

@@ -9,7 +9,8 @@ from ciphercost.importers.formats._http import contradictions
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
-MARK = re.compile(r"^(?:Running \S+ test @ |Requests/sec: )", re.MULTILINE)
+MARK = re.compile(r"^(?:Running \S+ test @ (?!.*\n\d+ (?:connections|workers)\b)|Requests/sec: )", re.MULTILINE)
+"""autocannon begins with the same line, and has its connections below it."""
 RUNNING = re.compile(r"Running (\S+) test @ (\S+)\s*")
 CONNECTIONS = re.compile(r"\s*\d+ threads and (\d+) connections\s*")
 LATENCY = re.compile(rf"\s*Latency\s+({NUMBER}(?:us|ms|s|m|h))\s+.*%\s*")
@@ -38,7 +39,7 @@ def recognise(head: str) -> int:
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run. A run ends with `Transfer/sec`, with the next run's first line, or with the file."""
-    made: list[Reading] = []
+    readings: list[Reading] = []
     told: dict[str, float] = {}
     url, began, status, lost = "", 0, 0, 0
     rate, recorded = "", True
@@ -48,13 +49,13 @@ def read(lines: Lines) -> list[Reading]:
         if not {"rate", "requests"} <= told.keys():
             missing = "'Requests/sec'" if "rate" not in told else "'requests in'"
             raise Bad(end, f"the run that begins on line {began or 1} has no line {missing}; import wrk's whole output")
-        made.append(reading(told, url, status, lost, began))
+        readings.append(reading(told, url, status, lost, began))
         if not whole and "latency_mean" not in told:
-            made[-1].notes.append(
+            readings[-1].notes.append(
                 Warning_("cut-off", f"the run that begins on line {began} is incomplete, so it has no latency")
             )
         if rate not in ("", "none"):
-            set_rate(made[-1], rate.removeprefix("set"))
+            set_rate(readings[-1], rate.removeprefix("set"))
         told, url, began, status, lost = {}, "", 0, 0, 0
         rate, recorded = "", True
 
@@ -83,21 +84,21 @@ def read(lines: Lines) -> list[Reading]:
         elif match := NON_2XX.fullmatch(line):
             status += int(match[1])
         elif match := SOCKET.fullmatch(line):
-            lost += sum(int(each) for each in match.groups())
+            lost += sum(int(count) for count in match.groups())
         elif lines.cut and RATE.fullmatch(line) and not WHOLE_RATE.fullmatch(line):
             break
         elif match := RATE.fullmatch(line):
             told["rate"], told["digits"] = number(match[1]), digits(match[1])
         elif END.fullmatch(line):
             finish(lines.number, whole=True)
-        elif (match := STAMP.fullmatch(line)) and made and not began:
+        elif (match := STAMP.fullmatch(line)) and readings and not began:
             if match[1] == "STARTTIME":
-                made[-1].started = float(match[2])
-            elif made[-1].started:
-                made[-1].ended, made[-1].clock = float(match[2]), "utc"
+                readings[-1].started = float(match[2])
+            elif readings[-1].started:
+                readings[-1].ended, readings[-1].clock = float(match[2]), "utc"
     if began or told:
         finish(lines.number)
-    return made
+    return readings
 
 
 def reading(told: dict[str, float], url: str, status: int, lost: int, line: int) -> Reading:

@@ -105,13 +105,13 @@ class ConnectionString(msgspec.Struct, frozen=True, kw_only=True):
 
 def parameters(query: str) -> list[tuple[str, str]]:
     """Split what follows the `?` of a URL; names and values are percent-decoded, and `+` is itself. Raises UsageError. Pure."""
-    found = []
-    for each in filter(None, query.split("&")):
-        name, equals, value = each.partition("=")
+    pairs = []
+    for parameter in filter(None, query.split("&")):
+        name, equals, value = parameter.partition("=")
         if not equals or not name:
             raise UsageError(f"--url: '{unquote(name)}' has no value; write {unquote(name) or 'NAME'}=VALUE")
-        found.append((unquote(name), unquote(value)))
-    return found
+        pairs.append((unquote(name), unquote(value)))
+    return pairs
 
 
 def unknown(name: str, known: Collection[str], where: str = "--url") -> UsageError:
@@ -156,7 +156,9 @@ def not_a_url() -> UsageError:
 
 def _becomes_another(authority: str) -> bool:
     """Whether a letter of it, once normalised as host names are, would split the URL differently. Pure."""
-    return any(set("/?#@:") & set(unicodedata.normalize("NFKC", each)) for each in authority if not each.isascii())
+    return any(
+        set("/?#@:") & set(unicodedata.normalize("NFKC", letter)) for letter in authority if not letter.isascii()
+    )
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -171,8 +173,8 @@ class Parts(msgspec.Struct, frozen=True):
 
 def split(url: str, schemes: tuple[str, ...], instead: str) -> Parts:
     """Split a URL that may name several hosts. `instead`: what to do instead of writing a password into it. Raises UsageError. Pure."""
-    scheme, found, rest = url.partition("://")
-    if not found:  # repeat no part: one may be a password
+    scheme, separator, rest = url.partition("://")
+    if not separator:  # repeat no part: one may be a password
         raise UsageError(f"--url must begin with a scheme; write {schemes[0]}://USER@HOST:PORT/…")
     if scheme.lower() not in schemes:
         raise UsageError(f"--url must begin with {schemes[0]}://, not '{scheme}://'")
@@ -183,7 +185,7 @@ def split(url: str, schemes: tuple[str, ...], instead: str) -> Parts:
     authority, _, path = rest.partition("/")
     user, at, hosts = authority.rpartition("@")
     brackets = hosts.count("["), hosts.count("]")
-    strange = any(each.isspace() or not each.isprintable() for each in authority)
+    strange = any(letter.isspace() or not letter.isprintable() for letter in authority)
     if strange or brackets[0] != brackets[1] or set("[]") & set(user) or _becomes_another(authority):
         raise not_a_url()
     if ":" in user:

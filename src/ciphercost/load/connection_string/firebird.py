@@ -43,7 +43,7 @@ def read(url: str) -> ConnectionString:
     """What a client makes of this URL. Raises UsageError, also if it names no database or several servers."""
     parts = split(url, ("firebird",), INSTEAD)
     level: Level = ""
-    said = ""
+    as_written = ""
     notes = []
     for written, value in parameters(parts.query):
         name = written.lower().replace("_", "").replace("-", "")
@@ -52,7 +52,7 @@ def read(url: str) -> ConnectionString:
         if name == "wirecrypt":
             if value.lower() not in LEVELS:
                 raise UsageError(f"{written}={value}: {nearest(value, ('Disabled', 'Enabled', 'Required'))}")
-            level, said = LEVELS[value.lower()], f"{written}={value}"
+            level, as_written = LEVELS[value.lower()], f"{written}={value}"
         elif name == "wirecryptplugin":
             raise UsageError(f"{written}={value}: choose the cipher with --set cipher=…")
         elif name in HARMLESS:
@@ -72,7 +72,7 @@ def read(url: str) -> ConnectionString:
         user=unquote(parts.user or "") or os.environ.get("ISC_USER", "") or getpass.getuser(),
         database=database,
         level=level,
-        said=said,
+        said=as_written,
         unsaid=""
         if level
         else "The string says nothing about encryption, so this client requires it. The default of Firebird's clients is "

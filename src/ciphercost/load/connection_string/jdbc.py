@@ -79,15 +79,15 @@ def singles(url: str) -> tuple[Single, ...]:
         raise UsageError(f"jdbc:{word}: names no host; write jdbc:{word}://HOST:PORT/DATABASE")
     hosts, path = _cut(rest[2:])
     path = path if path.startswith("/") else f"/{path}"
-    found = [_one(each) for each in _separated(hosts)] if hosts else [("localhost", "", "")]
-    if len(found) == 1 and not mode and hosts and not found[0][2] and "(" not in hosts:
-        return (Single(url, f"{found[0][0]}:{found[0][1] or PORTS[engine]}"),)
-    made = []
-    for host, port, properties in found:
+    parsed_hosts = [_one(part) for part in _separated(hosts)] if hosts else [("localhost", "", "")]
+    if len(parsed_hosts) == 1 and not mode and hosts and not parsed_hosts[0][2] and "(" not in hosts:
+        return (Single(url, f"{parsed_hosts[0][0]}:{parsed_hosts[0][1] or PORTS[engine]}"),)
+    single_urls = []
+    for host, port, properties in parsed_hosts:
         place = f"{host}:{port or PORTS[engine]}"
         query = path + ("&" if "?" in path else "?") + properties if properties else path
-        made.append(Single(f"jdbc:{word}://{place}{query}", place))
-    return tuple(made)
+        single_urls.append(Single(f"jdbc:{word}://{place}{query}", place))
+    return tuple(single_urls)
 
 
 def _cut(rest: str) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def _one(text: str) -> tuple[str, str, str]:
         named = {name.strip(): value.strip() for name, value in _NAMED.findall(text[len("address=") :])}
         left = _NAMED.sub("", text[len("address=") :])
     elif text.startswith("(") and text.endswith(")"):
-        pairs = [each.partition("=") for each in text[1:-1].split(",")]
+        pairs = [item.partition("=") for item in text[1:-1].split(",")]
         named = {name.strip(): value.strip() for name, _, value in pairs}
         left = ""
     else:
@@ -142,13 +142,13 @@ def _one(text: str) -> tuple[str, str, str]:
         )
     if "path" in small or "localsocket" in small:
         raise UsageError(f"jdbc: host {small['host']} is a Unix-domain socket, a local connection that no network sees")
-    own = {
+    properties = {
         name: value
         for name, value in named.items()
         if name.lower() not in ("host", "port", "type", "protocol", "priority")
     }
     host = f"[{small['host']}]" if ":" in small["host"] and not small["host"].startswith("[") else small["host"]
-    return host, port, "&".join(f"{name}={quote(value, safe='')}" for name, value in own.items())
+    return host, port, "&".join(f"{name}={quote(value, safe='')}" for name, value in properties.items())
 
 
 def _firebird(url: str, word: str, more: str, rest: str) -> tuple[Single, ...]:

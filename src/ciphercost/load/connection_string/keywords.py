@@ -22,19 +22,19 @@ def as_url(text: str) -> str:
     """The URL that means what a keyword string means; any other text as it is. Raises UsageError where libpq can't read it."""
     if not KEYWORDS.match(text):
         return text
-    found: list[str] = []
+    parameters: list[str] = []
     at, text = 0, text.rstrip()
     while at < len(text):
         name = NAME.match(text, at)
         value = name and VALUE.match(text, name.end())
         if not name or not value:
-            said = name[1] if name else text[at:].split()[0]
+            shown = name[1] if name else text[at:].split()[0]
             raise UsageError(
-                f"{said}: a value is missing, or its quote is open; write NAME=VALUE, with spaces NAME='VALUE'"
+                f"{shown}: a value is missing, or its quote is open; write NAME=VALUE, with spaces NAME='VALUE'"
             )
         if name[1] in SECRETS:
             raise holds_password(INSTEAD)
         plain = re.sub(r"\\(.)", r"\1", value["bare"] if value["quoted"] is None else value["quoted"], flags=re.DOTALL)
-        found.append(f"{quote(name[1], safe='')}={quote(plain, safe='/:,~')}")
+        parameters.append(f"{quote(name[1], safe='')}={quote(plain, safe='/:,~')}")
         at = value.end()
-    return f"postgresql://?{'&'.join(found)}"
+    return f"postgresql://?{'&'.join(parameters)}"

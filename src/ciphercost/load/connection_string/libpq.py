@@ -145,7 +145,7 @@ class Value(msgspec.Struct, frozen=True):
     """The value of a parameter, and how the user wrote it."""
 
     text: str
-    said: str
+    as_written: str
     """`sslmode=disable`, `PGSSLMODE=disable`, `sslmode=disable of service shop`."""
     elsewhere: bool = False
     """Whether it is not in the URL."""
@@ -158,58 +158,62 @@ def read(url: str) -> ConnectionString:
     """
     given = _of_url(url)
     notes = _check(given)
-    found, password, of_key = _with_defaults(given)
-    _check({name: each for name, each in found.items() if each.elsewhere})
-    places = _places(found)
-    user = _text(found, "user") or getpass.getuser()
+    values, password, of_key = _with_defaults(given)
+    _check({name: value for name, value in values.items() if value.elsewhere})
+    places = _places(values)
+    user = _text(values, "user") or getpass.getuser()
     rest = "&".join(
-        f"{name}={quote(each.text, safe='/:,~')}"
-        for name, each in given.items()
+        f"{name}={quote(value.text, safe='/:,~')}"
+        for name, value in given.items()
         if name not in ("host", "hostaddr", "port", "user", "dbname")
     )
-    level = _text(found, "sslmode")
-    decisive = [each.said for name, each in found.items() if each.elsewhere and name in HONOURED and name != "passfile"]
-    if "sslrootcert" not in found and _default("root.crt") and level in ("require", "verify-ca", "verify-full"):
+    level = _text(values, "sslmode")
+    decisive = [
+        value.as_written
+        for name, value in values.items()
+        if value.elsewhere and name in HONOURED and name != "passfile"
+    ]
+    if "sslrootcert" not in values and _default("root.crt") and level in ("require", "verify-ca", "verify-full"):
         decisive.append(f"the authority in {_default('root.crt')}")
     if decisive:
         notes.insert(0, f"Not in the string, but used, as libpq does: {', '.join(decisive)}")
-    if "host" not in found and "hostaddr" not in found:
+    if "host" not in values and "hostaddr" not in values:
         notes.append(
             f"The string names no host: libpq would use a Unix-domain socket, an unencrypted local connection; this is {places[0]}"
         )
-    identity, by_default = _identity(found, level)
+    identity, by_default = _identity(values, level)
     if by_default:
         notes.append(f"Not in the string, but used, as libpq does: the client certificate in {by_default}")
     return ConnectionString(
         places=places,
         urls=tuple(_alone(given, place, rest) for place in places),
         user=user,
-        database=_text(found, "dbname") or user,
+        database=_text(values, "dbname") or user,
         password=password,
-        passfile=_text(found, "passfile"),
+        passfile=_text(values, "passfile"),
         identity=identity._replace(passphrase=of_key) if identity else None,
         notes=tuple(notes),
         stronger="write sslmode=verify-full and sslrootcert=FILE",
         instead_of_socket="PostgreSQL has no TLS there, so a run would have no encrypted arm; name a host: "
-        f"postgresql://{quote(user, safe='')}@127.0.0.1:{places[0].port}/{quote(_text(found, 'dbname') or user, safe='')}",
-        **_encryption(found, level),  # type: ignore[arg-type]
+        f"postgresql://{quote(user, safe='')}@127.0.0.1:{places[0].port}/{quote(_text(values, 'dbname') or user, safe='')}",
+        **_encryption(values, level),  # type: ignore[arg-type]
     )
 
 
-def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
+def _encryption(values: Mapping[str, Value], level: str) -> dict[str, object]:
     """The fields of ConnectionString about encryption. Raises UsageError for what libpq refuses."""
     if level not in ("", *LEVELS):
-        raise UsageError(f"{found['sslmode'].said}: {nearest(level, LEVELS)}")
-    ca = _text(found, "sslrootcert")
-    said = found["sslmode"].said if level else ""
+        raise UsageError(f"{values['sslmode'].as_written}: {nearest(level, LEVELS)}")
+    ca = _text(values, "sslrootcert")
+    as_written = values["sslmode"].as_written if level else ""
     if ca == SYSTEM:
         if level not in ("", "verify-full"):
             raise UsageError(
-                f"{said} with sslrootcert=system: libpq refuses this, since it verifies too little; write sslmode=verify-full"
+                f"{as_written} with sslrootcert=system: libpq refuses this, since it verifies too little; write sslmode=verify-full"
             )
-        level, said = "verify-full", said or "sslrootcert=system, which implies sslmode=verify-full"
-    elif not level and ca and not found["sslrootcert"].elsewhere:
-        level, said = (
+        level, as_written = "verify-full", as_written or "sslrootcert=system, which implies sslmode=verify-full"
+    elif not level and ca and not values["sslrootcert"].elsewhere:
+        level, as_written = (
             "prefer",
             f"sslrootcert={ca} without sslmode, which is sslmode=prefer to libpq and checks no certificate",
         )
@@ -220,19 +224,24 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
             ca = ""  # as libpq: a missing file is no error with require
         elif level in ("verify-ca", "verify-full"):
             raise UsageError(f"sslrootcert={ca}: no such file")
-    if _text(found, "channel_binding") == "require" and level in ("", "allow", "prefer"):
+    if _text(values, "channel_binding") == "require" and level in ("", "allow", "prefer"):
         # A login that is bound to the TLS connection has one, so this enforces more than the level says.
-        level, said = "require", found["channel_binding"].said
+        level, as_written = "require", values["channel_binding"].as_written
     if ca and level == "require":
-        level, said = "verify-ca", f"{said} with a root certificate ({ca}), which libpq treats like sslmode=verify-ca"
-    if level == "verify-full" and "hostaddr" in found and "host" not in found:
-        raise UsageError(f"{said}: libpq needs the server's name for that; write host=NAME beside hostaddr")
-    listed = _text(found, "sslcrl") or (_default("root.crl") if level.startswith("verify") else "")
+        level, as_written = (
+            "verify-ca",
+            f"{as_written} with a root certificate ({ca}), which libpq treats like sslmode=verify-ca",
+        )
+    if level == "verify-full" and "hostaddr" in values and "host" not in values:
+        raise UsageError(f"{as_written}: libpq needs the server's name for that; write host=NAME beside hostaddr")
+    listed = _text(values, "sslcrl") or (_default("root.crl") if level.startswith("verify") else "")
     tls: Changes = {}
     for name in ("ssl_min_protocol_version", "ssl_max_protocol_version"):
-        if value := _text(found, name):
+        if value := _text(values, name):
             if value.lower() not in VERSIONS:
-                raise UsageError(f"{found[name].said}: {nearest(value, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'])}")
+                raise UsageError(
+                    f"{values[name].as_written}: {nearest(value, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'])}"
+                )
             tls["tls_min" if "min" in name else "tls_max"] = VERSIONS[value.lower()]
     if (tls.get("tls_min") or LEAST_VERSION) > (tls.get("tls_max") or "9"):
         raise UsageError(
@@ -240,7 +249,7 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
         )
     return {
         "level": cast("Level", level),
-        "said": said,
+        "said": as_written,
         "unsaid": ""
         if level
         else "The string says nothing about encryption, so this is ciphercost's own strict client. libpq's default is "
@@ -251,23 +260,23 @@ def _encryption(found: Mapping[str, Value], level: str) -> dict[str, object]:
         "require_verifies": True,
         "crl": (listed,) if listed else (),
         "tls": tls,
-        "factors": _factors(found, level),
+        "factors": _factors(values, level),
     }
 
 
-def _factors(found: Mapping[str, Value], level: str) -> dict[str, str]:
+def _factors(values: Mapping[str, Value], level: str) -> dict[str, str]:
     """What the string asks of TLS's beginning and of the login's binding to it. Raises UsageError for what libpq refuses."""
     factors = {}
-    if negotiation := _text(found, "sslnegotiation"):
+    if negotiation := _text(values, "sslnegotiation"):
         if negotiation == DIRECT and level not in ("require", "verify-ca", "verify-full"):
             raise UsageError(
-                f"{found['sslnegotiation'].said}: libpq refuses it with a weaker sslmode than require; write sslmode=verify-full too"
+                f"{values['sslnegotiation'].as_written}: libpq refuses it with a weaker sslmode than require; write sslmode=verify-full too"
             )
         factors["negotiation"] = negotiation
-    if binding := _text(found, "channel_binding"):
+    if binding := _text(values, "channel_binding"):
         if binding == "require" and level == "disable":
             raise UsageError(
-                f"{found['channel_binding'].said}: there is no TLS connection to bind the login to, because of {found['sslmode'].said}; "
+                f"{values['channel_binding'].as_written}: there is no TLS connection to bind the login to, because of {values['sslmode'].as_written}; "
                 "remove one of them"
             )
         factors["channel-binding"] = binding
@@ -280,18 +289,18 @@ def _factors(found: Mapping[str, Value], level: str) -> dict[str, str]:
 def _of_url(url: str) -> dict[str, Value]:
     """Parameters that the URL gives, each under its own name; the later one wins. Raises UsageError. Pure."""
     parts = split(url, SCHEMES, INSTEAD)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     if parts.user:
-        found["user"] = unquote(parts.user)
-    each = [host_and_port(one) for one in parts.hosts.split(",")]
-    if any(host for host, _ in each):
-        found["host"] = ",".join(host for host, _ in each)
-    if any(port for _, port in each):
-        if not all(port.isascii() and port.isdigit() for _, port in each if port):
+        texts["user"] = unquote(parts.user)
+    hosts_and_ports = [host_and_port(one) for one in parts.hosts.split(",")]
+    if any(host for host, _ in hosts_and_ports):
+        texts["host"] = ",".join(host for host, _ in hosts_and_ports)
+    if any(port for _, port in hosts_and_ports):
+        if not all(port.isascii() and port.isdigit() for _, port in hosts_and_ports if port):
             raise not_a_url()
-        found["port"] = ",".join(port for _, port in each)
+        texts["port"] = ",".join(port for _, port in hosts_and_ports)
     if parts.path:
-        found["dbname"] = unquote(parts.path)
+        texts["dbname"] = unquote(parts.path)
     for name, value in parameters(parts.query):
         if name in SECRETS:
             raise holds_password(f"set {PASSPHRASE}" if name == "sslpassword" else INSTEAD)
@@ -303,26 +312,26 @@ def _of_url(url: str) -> dict[str, Value]:
             name, value = "sslmode", "require"
         if name not in KNOWN:
             raise unknown(name, KNOWN)
-        found[name] = value
+        texts[name] = value
     # Like libpq, which counts an empty value as not given.
-    return {name: Value(value, f"{name}={value}") for name, value in found.items() if value}
+    return {name: Value(value, f"{name}={value}") for name, value in texts.items() if value}
 
 
 def _check(given: Mapping[str, Value]) -> list[str]:
     """A line for each harmless parameter. Raises UsageError for one that can't be honoured. Pure."""
     lines = []
-    for name, each in given.items():
-        if name in CHOICES and each.text in CHOICES[name]:
-            if reason := CHOICES[name][each.text]:
-                raise UsageError(f"{each.said}: {reason}")
+    for name, value in given.items():
+        if name in CHOICES and value.text in CHOICES[name]:
+            if reason := CHOICES[name][value.text]:
+                raise UsageError(f"{value.as_written}: {reason}")
             if name not in AS_FACTORS:
-                lines.append(f"{each.said}: changes nothing here")
+                lines.append(f"{value.as_written}: changes nothing here")
         elif name in REFUSED:
-            raise UsageError(f"{each.said}: {REFUSED[name]}")
+            raise UsageError(f"{value.as_written}: {REFUSED[name]}")
         elif name in CHOICES:
-            raise UsageError(f"{each.said}: {nearest(each.text, CHOICES[name])}")
+            raise UsageError(f"{value.as_written}: {nearest(value.text, CHOICES[name])}")
         elif name in HARMLESS:
-            lines.append(f"{each.said}: ignored; {HARMLESS[name]}")
+            lines.append(f"{value.as_written}: ignored; {HARMLESS[name]}")
     return lines
 
 
@@ -331,7 +340,7 @@ def _with_defaults(given: Mapping[str, Value]) -> tuple[dict[str, Value], Secret
 
     Raises UsageError.
     """
-    found, password, of_key = dict(given), None, None
+    values, password, of_key = dict(given), None, None
     service = _text(given, "service") or os.environ.get("PGSERVICE", "")
     if service:
         settings, where = pg_service.find(service, _text(given, "servicefile"))
@@ -344,32 +353,32 @@ def _with_defaults(given: Mapping[str, Value]) -> tuple[dict[str, Value], Secret
                 continue
             if name in SECRETS or name not in KNOWN or name in ("service", "servicefile", "ssl"):
                 raise unknown(name, KNOWN, where)
-            found.setdefault(name, Value(value, f"{name}={value} of service {service}", elsewhere=True))
+            values.setdefault(name, Value(value, f"{name}={value} of service {service}", elsewhere=True))
     for variable, name in ENVIRONMENT.items():
         if value := os.environ.get(variable, ""):
-            found.setdefault(name, Value(value, f"{variable}={value}", elsewhere=True))
-    return found, password, of_key
+            values.setdefault(name, Value(value, f"{variable}={value}", elsewhere=True))
+    return values, password, of_key
 
 
-def _identity(found: Mapping[str, Value], level: str) -> tuple[Named | None, str]:
+def _identity(values: Mapping[str, Value], level: str) -> tuple[Named | None, str]:
     """(the client's certificate and key, the default file if that is the certificate). Raises UsageError."""
-    if level == "disable" or _text(found, "sslcertmode") == "disable":
+    if level == "disable" or _text(values, "sslcertmode") == "disable":
         return None, ""
-    by_default = "" if "sslcert" in found else _default("postgresql.crt")
-    if not (cert := _text(found, "sslcert") or by_default):
-        if "sslkey" in found:
-            raise UsageError(f"{found['sslkey'].said}: a key without its certificate; write sslcert=FILE too")
+    by_default = "" if "sslcert" in values else _default("postgresql.crt")
+    if not (cert := _text(values, "sslcert") or by_default):
+        if "sslkey" in values:
+            raise UsageError(f"{values['sslkey'].as_written}: a key without its certificate; write sslcert=FILE too")
         return None, ""
     # As in libpq, where a file without a key in it needs one beside it.
-    key = _text(found, "sslkey") or _default("postgresql.key")
+    key = _text(values, "sslkey") or _default("postgresql.key")
     return Named(cert, key, "sslcert", "sslkey"), by_default
 
 
-def _places(found: Mapping[str, Value]) -> tuple[Place, ...]:
+def _places(values: Mapping[str, Value]) -> tuple[Place, ...]:
     """The servers, in order. Raises UsageError if hosts, addresses and ports don't belong together."""
-    hosts, addresses, ports = (_text(found, name).split(",") for name in ("host", "hostaddr", "port"))
+    hosts, addresses, ports = (_text(values, name).split(",") for name in ("host", "hostaddr", "port"))
     count = max(len(hosts), len(addresses))
-    if "host" in found and "hostaddr" in found and len(hosts) != len(addresses):
+    if "host" in values and "hostaddr" in values and len(hosts) != len(addresses):
         raise UsageError(f"host names {len(hosts)} servers and hostaddr {len(addresses)}; name as many")
     if len(ports) not in (1, count):
         raise UsageError(f"port has {len(ports)} values for {count} servers; write one, or one for each")
@@ -378,7 +387,7 @@ def _places(found: Mapping[str, Value]) -> tuple[Place, ...]:
         host = hosts[number] if number < len(hosts) else ""
         address = addresses[number] if number < len(addresses) else ""
         written = ports[number if len(ports) > 1 else 0]
-        port = port_number(written, found["port"].said) if written else PORT
+        port = port_number(written, values["port"].as_written) if written else PORT
         if host.startswith(("/", "@")) and not address:
             places.append(Place("", port, socket=host))
         else:
@@ -390,16 +399,16 @@ def _alone(given: Mapping[str, Value], place: Place, rest: str) -> str:
     """A URL of one server, with the parameters `rest`. Pure."""
     user = f"{quote(given['user'].text, safe='')}@" if "user" in given else ""
     database = quote(_text(given, "dbname"), safe="")
-    own = [f"host={quote(place.socket, safe='/')}"] if place.socket else []
-    own += [f"hostaddr={place.address}"] if place.address else []
+    place_parameters = [f"host={quote(place.socket, safe='/')}"] if place.socket else []
+    place_parameters += [f"hostaddr={place.address}"] if place.address else []
     host = f"[{place.host}]" if ":" in place.host else quote(place.host, safe="")
-    query = "&".join([*own, *([rest] if rest else [])])
+    query = "&".join([*place_parameters, *([rest] if rest else [])])
     where = "" if place.socket else f"{host}:{place.port}"
     return f"postgresql://{user}{where}/{database}" + (f"?{query}" if query else "")
 
 
-def _text(found: Mapping[str, Value], name: str) -> str:
-    return found[name].text if name in found else ""
+def _text(values: Mapping[str, Value], name: str) -> str:
+    return values[name].text if name in values else ""
 
 
 def _home(name: str) -> Path:

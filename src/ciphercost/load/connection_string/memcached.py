@@ -69,5 +69,5 @@ def read(url: str) -> ConnectionString:
 
 def password_found(engine: str = "") -> Secret | None:  # noqa: ARG001 - as `redis` has it
     """Return the password from the environment; None if there is none."""
-    found = os.environ.get(VARIABLE, "")
-    return Secret(found) if found else None
+    password = os.environ.get(VARIABLE, "")
+    return Secret(password) if password else None

@@ -133,7 +133,7 @@ class Value(NamedTuple):
     """The value of a parameter, and how the user wrote it."""
 
     text: str
-    said: str
+    as_written: str
     file: str = ""
     """The option file that has it; empty: the URL."""
 
@@ -146,40 +146,40 @@ def read(url: str, engine: str) -> ConnectionString:
     parts = split(url, (engine,), INSTEAD)
     given, notes = _of_query(parts.query)
     options = option_files.read(engine)
-    found = dict(given)
-    for name, (value, file) in options.items():
+    values = dict(given)
+    for name, (text, file) in options.items():
         if name not in SECRETS:
-            found.setdefault(name, Value(value, f"{name}={value} in {file}", file))
-    for name, each in found.items():
-        if name in REFUSED and (each.file or name in given) and not _ignored(name, each):
-            raise UsageError(f"{each.said}: {REFUSED[name]}")
-    user = unquote(parts.user or "") or _text(found, "user") or getpass.getuser()
+            values.setdefault(name, Value(text, f"{name}={text} in {file}", file))
+    for name, value in values.items():
+        if name in REFUSED and (value.file or name in given) and not _ignored(name, value):
+            raise UsageError(f"{value.as_written}: {REFUSED[name]}")
+    user = unquote(parts.user or "") or _text(values, "user") or getpass.getuser()
     database = unquote(parts.path)
-    places = _places(parts.hosts, found, notes, engine)
+    places = _places(parts.hosts, values, notes, engine)
     written = given.get("socket")
     decisive = [
-        each.said
-        for name, each in found.items()
-        if each.file and name not in ("user", "host", "port", "protocol", "socket")
+        value.as_written
+        for name, value in values.items()
+        if value.file and name not in ("user", "host", "port", "protocol", "socket")
     ]
     if decisive:
         notes.insert(0, f"Not in the string, but used, as the clients do: {', '.join(decisive)}")
-    level, said = _level(found, engine)
+    level, as_written = _level(values, engine)
     return ConnectionString(
         places=places,
-        urls=tuple(_alone(engine, parts.user, each, parts.path, parts.query) for each in places),
+        urls=tuple(_alone(engine, parts.user, place, parts.path, parts.query) for place in places),
         user=user,
         database=database,
         level=level,
-        said=said,
+        said=as_written,
         unsaid="" if level else _unsaid(engine),
-        ca=_text(found, "ssl-ca") or _text(found, "ssl-capath"),
+        ca=_text(values, "ssl-ca") or _text(values, "ssl-capath"),
         missing_ca="MySQL's clients then refuse to connect without an authority: write ssl-ca=FILE"
         if engine == "mysql"
         else "",
-        crl=(_text(found, "ssl-crl"),) if _text(found, "ssl-crl") and level.startswith("verify") else (),
-        identity=_identity(found, options, level),
-        tls=_versions(found),
+        crl=(_text(values, "ssl-crl"),) if _text(values, "ssl-crl") and level.startswith("verify") else (),
+        identity=_identity(values, options, level),
+        tls=_versions(values),
         notes=tuple(notes),
         stronger="write ssl-mode=VERIFY_IDENTITY and ssl-ca=FILE"
         if engine == "mysql"
@@ -213,35 +213,35 @@ def _ignored(name: str, value: Value) -> bool:
     return bool(value.file) and not value.text and name.endswith(("cipher", "ciphersuites", "-cert", "-key"))
 
 
-def _level(found: Mapping[str, Value], engine: str) -> tuple[Level, str]:
+def _level(values: Mapping[str, Value], engine: str) -> tuple[Level, str]:
     """(what is asked of encryption, how the user wrote it). Raises UsageError for a value that no client knows. Pure."""
-    mode, switch, verify = (found.get(name) for name in ("ssl-mode", "ssl", "ssl-verify-server-cert"))
+    mode, switch, verify = (values.get(name) for name in ("ssl-mode", "ssl", "ssl-verify-server-cert"))
     if mode:
         if mode.text.upper() not in MODES:
-            raise UsageError(f"{mode.said}: {nearest(mode.text, MODES)}")
-        return MODES[mode.text.upper()], mode.said
+            raise UsageError(f"{mode.as_written}: {nearest(mode.text, MODES)}")
+        return MODES[mode.text.upper()], mode.as_written
     checks = _switched(verify) if verify else None
     encrypts = _switched(switch) if switch else None
     if encrypts is False and switch:
-        return "disable", switch.said
+        return "disable", switch.as_written
     if checks and verify:
-        return "verify-full", verify.said
-    named = found.get("ssl-ca") or found.get("ssl-capath")
+        return "verify-full", verify.as_written
+    named = values.get("ssl-ca") or values.get("ssl-capath")
     if named and engine == "mysql":
-        return "verify-ca", f"{named.said} without ssl-mode, which is VERIFY_CA to MySQL's clients"
+        return "verify-ca", f"{named.as_written} without ssl-mode, which is VERIFY_CA to MySQL's clients"
     # MariaDB's clients go on unencrypted if the server does not offer TLS.
-    for each in (switch, verify, named):
-        if each:
+    for value in (switch, verify, named):
+        if value:
             return (
                 "prefer",
-                f"{each.said} without ssl-verify-server-cert, with which MariaDB's clients also connect unencrypted",
+                f"{value.as_written} without ssl-verify-server-cert, with which MariaDB's clients also connect unencrypted",
             )
     return "", ""
 
 
 def _switched(value: Value) -> bool:
     if value.text.lower() not in (*ON, *OFF):
-        raise UsageError(f"{value.said}: write 1 or 0")
+        raise UsageError(f"{value.as_written}: write 1 or 0")
     return value.text.lower() in ON
 
 
@@ -259,79 +259,83 @@ def _unsaid(engine: str) -> str:
     )
 
 
-def _identity(found: Mapping[str, Value], options: Mapping[str, tuple[str, str]], level: Level) -> Named | None:
+def _identity(values: Mapping[str, Value], options: Mapping[str, tuple[str, str]], level: Level) -> Named | None:
     """The client's certificate and key, and the passphrase that an option file has. Pure."""
-    cert, key = _text(found, "ssl-cert"), _text(found, "ssl-key")
+    cert, key = _text(values, "ssl-cert"), _text(values, "ssl-key")
     if level == "disable" or not (cert or key):
         return None
     sealed = next((options[name][0] for name in OF_KEY if name in options), "")
     return Named(cert, key, "ssl-cert", "ssl-key", Secret(sealed) if sealed else None)
 
 
-def _versions(found: Mapping[str, Value]) -> Changes:
+def _versions(values: Mapping[str, Value]) -> Changes:
     """What the allowed versions of TLS change in a connection. Raises UsageError. Pure."""
-    name = "tls-version" if _text(found, "tls-version") else "tls-versions"
-    text = _text(found, name).strip("[]")
+    name = "tls-version" if _text(values, "tls-version") else "tls-versions"
+    text = _text(values, name).strip("[]")
     if not text:
         return {}
-    known = {each.lower(): version for each, version in VERSIONS.items()}
-    named = [each.strip().lower() for each in text.split(",")]
-    for each in named:
-        if each not in known:
-            raise UsageError(f"{found[name].said}: {nearest(each, VERSIONS)}")
-    allowed = sorted(known[each] for each in named)
+    known = {word.lower(): version for word, version in VERSIONS.items()}
+    named = [word.strip().lower() for word in text.split(",")]
+    for word in named:
+        if word not in known:
+            raise UsageError(f"{values[name].as_written}: {nearest(word, VERSIONS)}")
+    allowed = sorted(known[word] for word in named)
     every = list(VERSIONS.values())
     if every.index(allowed[-1]) - every.index(allowed[0]) != len(set(allowed)) - 1:
         raise UsageError(
-            f"{found[name].said}: leaves out a version in between, which is not supported; name adjacent versions"
+            f"{values[name].as_written}: leaves out a version in between, which is not supported; name adjacent versions"
         )
     return {"tls_min": allowed[0], "tls_max": allowed[-1]}
 
 
-def _places(hosts: str, found: Mapping[str, Value], notes: list[str], engine: str) -> tuple[Place, ...]:
+def _places(hosts: str, values: Mapping[str, Value], notes: list[str], engine: str) -> tuple[Place, ...]:
     """The servers, in order. Appends a note if the clients would use a socket. Raises UsageError."""
-    protocol = _text(found, "protocol").upper()
+    protocol = _text(values, "protocol").upper()
     if protocol not in ("", "TCP", "SOCKET"):
-        raise UsageError(f"{found['protocol'].said}: {nearest(protocol, ('TCP', 'SOCKET'))}")
-    if named := _text(found, "host" if not hosts else ""):
+        raise UsageError(f"{values['protocol'].as_written}: {nearest(protocol, ('TCP', 'SOCKET'))}")
+    if named := _text(values, "host" if not hosts else ""):
         hosts = f"[{named}]" if ":" in named else named
-    port = _text(found, "port")
-    number = port_number(port, found["port"].said) if port else PORT
-    socket = found.get("socket")
-    each = [host_and_port(one) for one in hosts.split(",")]
-    if any(port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for _, port in each):
+    port = _text(values, "port")
+    number = port_number(port, values["port"].as_written) if port else PORT
+    socket = values.get("socket")
+    hosts_and_ports = [host_and_port(one) for one in hosts.split(",")]
+    if any(port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for _, port in hosts_and_ports):
         raise not_a_url()
-    local = len(each) == 1 and each[0][0] in ("", "localhost")
+    local = len(hosts_and_ports) == 1 and hosts_and_ports[0][0] in ("", "localhost")
     if socket and not socket.file:
-        _check_socket(socket, len(each))
+        _check_socket(socket, len(hosts_and_ports))
     if local and protocol != "TCP" and socket and (not socket.file or protocol == "SOCKET"):
-        host, port = each[0]
+        host, port = hosts_and_ports[0]
         return (Place(host or "127.0.0.1", int(port) if port else number, socket=socket.text),)
     if protocol == "SOCKET":
-        raise UsageError(f"{found['protocol'].said}: that goes with localhost and socket=FILE only")
+        raise UsageError(f"{values['protocol'].as_written}: that goes with localhost and socket=FILE only")
     title = "MySQL" if engine == "mysql" else "MariaDB"
     if socket and not socket.file:
         notes.append(
-            f"{socket.said}: {title}'s own clients use it for localhost only, and connect to {each[0][0] or '127.0.0.1'} by TCP; here it "
+            f"{socket.as_written}: {title}'s own clients use it for localhost only, and connect to {hosts_and_ports[0][0] or '127.0.0.1'} by TCP; here it "
             "carries what is unencrypted"
         )
-        return (Place(each[0][0] or "127.0.0.1", int(each[0][1]) if each[0][1] else number),)
+        return (
+            Place(
+                hosts_and_ports[0][0] or "127.0.0.1", int(hosts_and_ports[0][1]) if hosts_and_ports[0][1] else number
+            ),
+        )
     if local and protocol != "TCP":
         where = f" ({socket.text})" if socket else ""
         notes.append(
             f"localhost: {title}'s own clients then use a Unix-domain socket{where}, an unencrypted local connection that no network "
             "sees; this is TCP to 127.0.0.1, as most drivers connect"
         )
-    return tuple(Place(host or "127.0.0.1", int(port) if port else number) for host, port in each)
+    return tuple(Place(host or "127.0.0.1", int(port) if port else number) for host, port in hosts_and_ports)
 
 
 def _check_socket(socket: Value, hosts: int) -> None:
     """Raises UsageError for a socket of the URL that is no path, or that could be of any of several servers. Pure."""
     if hosts > 1:
-        raise UsageError(f"{socket.said}: it is of one server, and --url names {hosts}; name one host")
+        raise UsageError(f"{socket.as_written}: it is of one server, and --url names {hosts}; name one host")
     if not socket.text.startswith(("/", "@")):
         raise UsageError(
-            f"{socket.said}: write the whole path of the server's Unix socket, e.g. /run/mysqld/mysqld.sock"
+            f"{socket.as_written}: write the whole path of the server's Unix socket, e.g. /run/mysqld/mysqld.sock"
         )
 
 
@@ -346,11 +350,11 @@ def _alone(engine: str, user: str | None, place: Place, path: str, query: str) -
 def password_found(engine: str = "mysql") -> Secret | None:
     """Return the password from MYSQL_PWD, else from the option files; None if there is none. Raises UsageError."""
     if "MYSQL_PWD" in os.environ:
-        found = os.environ["MYSQL_PWD"]
+        password = os.environ["MYSQL_PWD"]
     else:
-        found = option_files.read(engine).get("password", ("", ""))[0]
-    return Secret(found) if found else None
+        password = option_files.read(engine).get("password", ("", ""))[0]
+    return Secret(password) if password else None
 
 
-def _text(found: Mapping[str, Value], name: str) -> str:
-    return found[name].text if name in found else ""
+def _text(values: Mapping[str, Value], name: str) -> str:
+    return values[name].text if name in values else ""

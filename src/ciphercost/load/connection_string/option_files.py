@@ -36,18 +36,18 @@ def read(engine: str) -> dict[str, tuple[str, str]]:
 
     Raises UsageError if others can read a user's file that holds a password.
     """
-    found: dict[str, tuple[str, str]] = {}
+    merged: dict[str, tuple[str, str]] = {}
     home = os.environ.get("MYSQL_HOME")
-    own = [*([Path(home) / "my.cnf"] if home else []), Path.home() / ".my.cnf"]
-    for path in [*map(Path, SYSTEM_FILES), *own]:
+    user_files = [*([Path(home) / "my.cnf"] if home else []), Path.home() / ".my.cnf"]
+    for path in [*map(Path, SYSTEM_FILES), *user_files]:
         for file, text in _with_included(path, MOST_FILES):
             options = parse_options(text, GROUPS[engine])
-            if "password" in options and path in own and file.stat().st_mode & 0o077:
+            if "password" in options and path in user_files and file.stat().st_mode & 0o077:
                 raise UsageError(
                     f"{file} holds a password and others can read it, so ciphercost ignores it: chmod 600 {file}"
                 )
-            found |= {name: (value, str(file)) for name, value in options.items()}
-    return found
+            merged |= {name: (value, str(file)) for name, value in options.items()}
+    return merged
 
 
 def _with_included(path: Path, most: int) -> Iterator[tuple[Path, str]]:
@@ -61,9 +61,9 @@ def _with_included(path: Path, most: int) -> Iterator[tuple[Path, str]]:
         word, _, named = line.partition(" ")
         place = path.parent / named.strip()
         included = [place] if word == "!include" else sorted(place.glob("*.cnf")) if word == "!includedir" else []
-        for each in included:
+        for file in included:
             if most > 0:
-                yield from _with_included(each, most // 2)
+                yield from _with_included(file, most // 2)
 
 
 def parse_options(text: str, groups: Sequence[str] = ("client",)) -> dict[str, str]:
@@ -71,7 +71,7 @@ def parse_options(text: str, groups: Sequence[str] = ("client",)) -> dict[str, s
 
     Names have `-` for `_`. An option without a value is "1"; `skip-ssl` is `ssl` with "0".
     """
-    group, found = "", {}
+    group, options = "", {}
     for line in map(str.strip, text.splitlines()):
         if line.startswith("[") and "]" in line:
             group = line[1 : line.index("]")].strip()
@@ -83,8 +83,8 @@ def parse_options(text: str, groups: Sequence[str] = ("client",)) -> dict[str, s
                 if name.startswith(prefix):
                     name, given = name.removeprefix(prefix), meant
             if matters(name):
-                found[name] = given
-    return found
+                options[name] = given
+    return options
 
 
 def _value(text: str) -> str:

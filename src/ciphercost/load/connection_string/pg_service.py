@@ -17,19 +17,19 @@ SYSTEM_DIRECTORIES = ("/etc/postgresql-common", "/etc/sysconfig/pgsql", "/usr/lo
 
 def find(service: str, file: str = "") -> tuple[dict[str, str], str]:
     """(the parameters of a service, where it was found). `file`: instead of the user's own file. Raises UsageError."""
-    own = file or os.environ.get("PGSERVICEFILE", "")
+    user_file = file or os.environ.get("PGSERVICEFILE", "")
     system = os.environ.get("PGSYSCONFDIR", "")
-    directories = [Path(system)] if system else [Path(each) for each in SYSTEM_DIRECTORIES]
+    directories = [Path(system)] if system else [Path(directory) for directory in SYSTEM_DIRECTORIES]
     paths = [
-        Path(own) if own else Path.home() / ".pg_service.conf",
-        *(each / "pg_service.conf" for each in directories),
+        Path(user_file) if user_file else Path.home() / ".pg_service.conf",
+        *(directory / "pg_service.conf" for directory in directories),
     ]
     known: list[str] = []
     for path in paths:
         try:
             text = bounds.text(path, bounds.OPTIONS)
         except OSError:
-            if own and path == Path(own):
+            if user_file and path == Path(user_file):
                 raise UsageError(f"service={service}: the service file {path} can't be read") from None
             continue
         services = parse(text, str(path))
@@ -42,7 +42,7 @@ def find(service: str, file: str = "") -> tuple[dict[str, str], str]:
 
 def parse(text: str, where: str = "the service file") -> dict[str, dict[str, str]]:
     """Parameters by service; the first value of a parameter counts. Raises UsageError for a line that libpq can't read. Pure."""
-    found: dict[str, dict[str, str]] = {}
+    services: dict[str, dict[str, str]] = {}
     current: dict[str, str] | None = None
     for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         if not line or line.startswith("#"):
@@ -50,7 +50,7 @@ def parse(text: str, where: str = "the service file") -> dict[str, dict[str, str
         if line.startswith("["):
             # As in libpq, the first group of a name counts.
             name, current = line[1:].partition("]")[0], {}
-            current = current if found.setdefault(name, current) is current else {}
+            current = current if services.setdefault(name, current) is current else {}
         elif current is not None:
             name, equals, value = line.partition("=")
             if line.startswith("ldap"):
@@ -58,4 +58,4 @@ def parse(text: str, where: str = "the service file") -> dict[str, dict[str, str
             if not equals:
                 raise UsageError(f"{where}, line {number}: not NAME=VALUE")
             current.setdefault(name, value)
-    return found
+    return services

@@ -126,7 +126,7 @@ def read(url: str) -> ConnectionString:
             "leave it out"
         )
     files = about.get("ssl_certfile", ""), about.get("ssl_keyfile", "")
-    level, said = _level(about) if tls else ("disable", f"{parts.scheme}://")
+    level, as_written = _level(about) if tls else ("disable", f"{parts.scheme}://")
     if not host and not parts.hosts.startswith("["):
         host = "localhost"
     if not host:
@@ -137,7 +137,7 @@ def read(url: str) -> ConnectionString:
         user=user or DEFAULT_USER,
         database="",
         level=level,
-        said=said,
+        said=as_written,
         unsaid=""
         if level
         else "The string asks for encryption and does not say how the server is verified, so this is ciphercost's own strict client, "
@@ -153,9 +153,9 @@ def read(url: str) -> ConnectionString:
 
 def _level(about: Mapping[str, str]) -> tuple[Level, str]:
     """(what the parameters ask of encryption, how the user wrote it); ("", ""): nothing. Raises UsageError. Pure."""
-    found: tuple[Level, str] = ("", "")
+    asked: tuple[Level, str] = ("", "")
     if written := about.get("skip_verify", ""):
-        found = ("require" if _switched("skip_verify", written) else "verify-full"), f"skip_verify={written}"
+        asked = ("require" if _switched("skip_verify", written) else "verify-full"), f"skip_verify={written}"
     for name, shown, values in (
         ("verifypeer", "verifyPeer", PEERS),
         ("ssl_cert_reqs", "ssl_cert_reqs", REQUIREMENTS),
@@ -163,15 +163,15 @@ def _level(about: Mapping[str, str]) -> tuple[Level, str]:
         if written := about.get(name, ""):
             if written.lower() not in values:
                 raise UsageError(f"--url: {shown}={written}: {nearest(written, values)}")
-            found = values[written.lower()], f"{shown}={written}"
+            asked = values[written.lower()], f"{shown}={written}"
     if written := about.get("ssl_check_hostname", ""):
-        said = f"ssl_check_hostname={written}"
+        as_written = f"ssl_check_hostname={written}"
         if not _switched("ssl_check_hostname", written):
-            return ("verify-ca", said) if found[0] != "require" else found
-        if found[0] == "require":
-            raise UsageError(f"--url: {said} contradicts {found[1]}; remove one of them")
-        return "verify-full", said
-    return found
+            return ("verify-ca", as_written) if asked[0] != "require" else asked
+        if asked[0] == "require":
+            raise UsageError(f"--url: {as_written} contradicts {asked[1]}; remove one of them")
+        return "verify-full", as_written
+    return asked
 
 
 def _switched(name: str, text: str) -> bool:
@@ -182,5 +182,5 @@ def _switched(name: str, text: str) -> bool:
 
 def password_found(engine: str) -> Secret | None:
     """Return the password from the environment; None if there is none."""
-    found = next((value for name in VARIABLES[engine] if (value := os.environ.get(name))), "")
-    return Secret(found) if found else None
+    password = next((value for name in VARIABLES[engine] if (value := os.environ.get(name))), "")
+    return Secret(password) if password else None

@@ -35,9 +35,9 @@ def resolved(address: str) -> str:
         if not host:
             raise UsageError(f"--cluster {address}: write auto, HOST:{GCS_PORT} or ray://HOST:{CLIENT_PORT}")
         return f"{host}:{number(port, address)}"
-    found = os.environ.get("RAY_ADDRESS", "")
-    if found and found != AUTO:
-        return resolved(found)
+    from_environment = os.environ.get("RAY_ADDRESS", "")
+    if from_environment and from_environment != AUTO:
+        return resolved(from_environment)
     place = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - Ray's own order
     note = Path(place) / "ray" / CURRENT
     with contextlib.suppress(OSError):
@@ -68,7 +68,7 @@ def check_guarded(place: str, address: str, version: str) -> None:
     `version`: of the Ray that is installed here.
     """
     host = place.removeprefix("ray://").rpartition(":")[0].strip("[]")
-    public = sorted(each for each in _addresses(host) if ipaddress.ip_address(each).is_global)
+    public = sorted(candidate for candidate in _addresses(host) if ipaddress.ip_address(candidate).is_global)
     if not public:
         return
     reach = f"--cluster {address}: {public[0]} is a public address, and whoever reaches a Ray cluster's ports runs code on every node"
@@ -98,7 +98,9 @@ def token_hint() -> str:
 def _addresses(host: str) -> set[str]:
     """The addresses of a host; none if it is unknown, which `check_listening` reports."""
     try:
-        return {str(each[4][0]).partition("%")[0] for each in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        return {
+            str(result[4][0]).partition("%")[0] for result in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        }
     except OSError:
         return set()
 

@@ -130,17 +130,17 @@ class AgentPool:
         has ended, or it does not even answer a `ping`. RunError if too few are left.
         """
         asked = list(self.seats if seats is None else seats)
-        given = [()] * len(asked) if arguments is None else [(each,) for each in arguments]
-        calls = [seat.remote.start(method, *each) for seat, each in zip(asked, given, strict=True)]
+        given = [()] * len(asked) if arguments is None else [(argument,) for argument in arguments]
+        calls = [seat.remote.start(method, *call_arguments) for seat, call_arguments in zip(asked, given, strict=True)]
         return self.results(asked, calls, seconds)
 
     def results(self, asked: Sequence[Seat], calls: Sequence[Any], seconds: float, expected: float = 0.0) -> list[Any]:
         """Collect calls that `asked` were given. `expected`: seconds until there may be results. Raises as `ask`."""
         until = clock.now() + seconds
-        found: list[Any] = [Pending()] * len(calls)
+        results: list[Any] = [Pending()] * len(calls)
         lost: dict[int, str] = {}
         wait = expected + SLACK
-        while open_ := [at for at, each in enumerate(found) if isinstance(each, Pending) and at not in lost]:
+        while open_ := [at for at, result in enumerate(results) if isinstance(result, Pending) and at not in lost]:
             left = until - clock.now()
             if left <= 0:
                 lost |= dict.fromkeys(open_, f"no answer within {seconds:.0f} s")
@@ -148,34 +148,34 @@ class AgentPool:
             for at, result in zip(
                 open_, self._carrier.collect([calls[at] for at in open_], min(wait, left)), strict=True
             ):
-                found[at] = result
+                results[at] = result
             wait = SLACK
-            silent = [at for at in open_ if isinstance(found[at], Pending)]
+            silent = [at for at in open_ if isinstance(results[at], Pending)]
             alive = self._alive([asked[at] for at in silent])
             lost |= {
                 at: f"it did not answer for {silence():.0f} s"
                 for at, seat in zip(silent, alive, strict=True)
                 if not seat
             }
-        for at, each in enumerate(found):
-            if isinstance(each, Gone):
-                lost[at] = each.reason
-            elif isinstance(each, Failure) and each.gone:
-                lost[at] = each.text
+        for at, outcome in enumerate(results):
+            if isinstance(outcome, Gone):
+                lost[at] = outcome.reason
+            elif isinstance(outcome, Failure) and outcome.gone:
+                lost[at] = outcome.text
         if lost:
             raise self.lose({asked[at].name: reason for at, reason in sorted(lost.items())})
-        return found
+        return results
 
     def _alive(self, seats: Sequence[Seat]) -> list[bool]:
         if not seats:
             return []
         answers = self._carrier.collect([seat.remote.start("ping") for seat in seats], silence())
         # A member that has ended is found by its own call.
-        return [not isinstance(each, Pending) for each in answers]
+        return [not isinstance(answer, Pending) for answer in answers]
 
     def lose(self, reasons: dict[str, str]) -> RunError:
         """Go on without members. Returns the error to raise: AgentsLost, or a RunError if too few are left."""
-        for seat in [each for each in self.seats if each.name in reasons]:
+        for seat in [seat for seat in self.seats if seat.name in reasons]:
             self.seats.remove(seat)
             self._facts.lost = [*self._facts.lost, LostAgent(self._session, seat.name, reasons[seat.name])]
             self._carrier.dismiss(seat.remote)
@@ -200,12 +200,12 @@ class AgentPool:
 
     def answer(self, remote: Remote, call: Any, seconds: float) -> Any:
         """The result of a call to something that is no member. Raises RunError if there is none."""
-        (found,) = self._carrier.collect([call], seconds)
-        if isinstance(found, Gone | Pending | Failure):
-            why = {Gone: "reason", Failure: "text"}.get(type(found), "")
-            said = str(getattr(found, why)) if why else f"no answer within {seconds:.0f} s"
-            raise RunError(f"the server's host, {remote.name}, can't be sampled: {said}")
-        return found
+        (result,) = self._carrier.collect([call], seconds)
+        if isinstance(result, Gone | Pending | Failure):
+            why = {Gone: "reason", Failure: "text"}.get(type(result), "")
+            reason = str(getattr(result, why)) if why else f"no answer within {seconds:.0f} s"
+            raise RunError(f"the server's host, {remote.name}, can't be sampled: {reason}")
+        return result
 
     def _sample(self, seat: Seat) -> clock.Sample:
         sent = clock.now()

@@ -50,7 +50,7 @@ SHARED = Offset()
 
 def offset(samples: Iterable[Sample]) -> Offset:
     """The offset by the sample with the shortest round trip. Raises ValueError without samples, or if time ran backwards."""
-    best = min(samples, key=lambda each: each.round_trip)
+    best = min(samples, key=lambda sample: sample.round_trip)
     if best.round_trip < 0:
         raise ValueError("an answer was received before its question was sent")
     return Offset(best.offset, best.round_trip / 2)

@@ -44,14 +44,14 @@ class FarServer:
         """Take what was sampled. `there`: answers of agents on the server's machine, whose CPU is not foreign. Raises RunError."""
         if self._call is None:
             return
-        found: Counters = self._crew.answer(self._remote, self._call, silence())
+        counters: Counters = self._crew.answer(self._remote, self._call, silence())
         self._call = None
-        spent = sum(each.cpu_user_ns + each.cpu_system_ns for each in there) / found.window_ns
-        user = sum(each.cpu_user_ns for each in there) / found.window_ns
+        spent = sum(answer.cpu_user_ns + answer.cpu_system_ns for answer in there) / counters.window_ns
+        user = sum(answer.cpu_user_ns for answer in there) / counters.window_ns
         self._counters = msgspec.structs.replace(
-            found,
-            foreign_cpu=max(0.0, found.foreign_cpu - spent),
-            foreign_user_cpu=max(0.0, found.foreign_user_cpu - user),
+            counters,
+            foreign_cpu=max(0.0, counters.foreign_cpu - spent),
+            foreign_user_cpu=max(0.0, counters.foreign_user_cpu - user),
         )
 
     def refresh(self, every: float = 0.0) -> None: ...

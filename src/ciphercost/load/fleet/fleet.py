@@ -62,6 +62,7 @@ class Fleet:
     """Agents on many nodes. Use as a context manager: leaving it ends the agents, but not what carries the calls."""
 
     compiles = False
+    reported = None
 
     def __init__(
         self, local: Agent, crew: AgentPool, facts: FleetFacts, start: Start, logs: Path, changed: Callable[[], None]
@@ -102,18 +103,18 @@ class Fleet:
         while self._crew.seats:
             seats = list(self._crew.seats)
             try:
-                for seat, said in zip(seats, self._crew.ask("end", patience()), strict=True):
-                    self._keep_log(seat, said)
+                for seat, log in zip(seats, self._crew.ask("end", patience()), strict=True):
+                    self._keep_log(seat, log)
                 break
             except RunError:  # lost at the very end: the others have ended, or are asked again
                 continue
         self._sampling.shutdown()
         self._local.close()
 
-    def _keep_log(self, seat: Seat, said: object) -> None:
-        if isinstance(said, str) and said:
+    def _keep_log(self, seat: Seat, log: object) -> None:
+        if isinstance(log, str) and log:
             name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in seat.name)
-            (self._logs / f"agent-{name}.log").write_text(said)
+            (self._logs / f"agent-{name}.log").write_text(log)
 
     @property
     def pid(self) -> int:
@@ -164,10 +165,10 @@ class Fleet:
         files = {name: Sealed(Path(path).read_bytes()) for name in FILES if (path := getattr(connection, name))}
         calls = []
         for seat, share in zip(seats, shares, strict=True):
-            own = connection | {"connections": share, "threads": max(1, min(share, self._cores(seat)))}
-            calls.append(_call(connect_message(arm, own), connect_seconds(own), files))
+            seat_connection = connection | {"connections": share, "threads": max(1, min(share, self._cores(seat)))}
+            calls.append(_call(connect_message(arm, seat_connection), connect_seconds(seat_connection), files))
         lines = self._accepted(seats, self._crew.ask("request", patience(connect_seconds(connection)), calls))
-        answers = [msgspec.json.decode(each, type=Connected) for each in lines]
+        answers = [msgspec.json.decode(line, type=Connected) for line in lines]
         for seat, answer in zip(seats, answers, strict=True):
             if unlike := differing(answers[0], answer):
                 raise Unproven(
@@ -176,8 +177,8 @@ class Fleet:
                 )
         return msgspec.structs.replace(
             answers[0],
-            connections=sum(each.connections for each in answers),
-            resumed=sum(each.resumed or 0 for each in answers),
+            connections=sum(answer.connections for answer in answers),
+            resumed=sum(answer.resumed or 0 for answer in answers),
         )
 
     def disconnect(self, arm: str) -> None:
@@ -200,7 +201,7 @@ class Fleet:
         seats = list(self._crew.seats) if everywhere else self._crew.seats[:1]
         answers = self._crew.ask("request", patience(patience(seconds)), [call] * len(seats), seats)
         lines = self._accepted(seats, answers)
-        return [row for each in lines for row in rows_of(msgspec.json.decode(each, type=Rows))]
+        return [row for line in lines for row in rows_of(msgspec.json.decode(line, type=Rows))]
 
     def reply(self, arm: str, sql: str) -> Reply:
         """Run a query of an arm that makes no load, from this machine. Raises AgentError."""
@@ -296,9 +297,9 @@ class Fleet:
         self._forget_late(seats, answers)
         reports: list[SliceReport] = self._accepted(seats, answers)
         self._reports = list(zip(seats, reports, strict=True))
-        self._took.append(self._lead - min(each.early for each in reports))
+        self._took.append(self._lead - min(report.early for report in reports))
         self._lead = min(MOST_LEAD, max(LEAST_LEAD, 2 * max(self._took)))
-        counted = [each.counting - each.window for each in reports]
+        counted = [report.counting - report.window for report in reports]
         self.start_skew = max(counted) - min(counted)
         if slack and self.start_skew > slack:
             raise AgentError(
@@ -309,7 +310,7 @@ class Fleet:
         self._note_hosts()
         if self._far is not None:
             self._far.collect([r.answer for seat, r in self._reports if seat.node.boot == self._far.boot])
-        return merge([each.answer for each in reports])
+        return merge([report.answer for report in reports])
 
     def _forget_late(self, seats: Sequence[Seat], answers: Sequence[Any]) -> None:
         """Count orders that came too late; lose a member that is late again and again."""
@@ -324,6 +325,10 @@ class Fleet:
         if lost:
             raise self._crew.lose(lost)
 
+    def fitting(self, seconds: float, room: float = 0.0) -> float:  # noqa: ARG002
+        """Return the length unchanged."""
+        return seconds
+
     def own_cpu(self, answer: AgentSlice) -> tuple[int, int]:  # noqa: ARG002
         """CPU time in nanoseconds that the last slice cost the agents on the controller's machine: in all, and in user mode."""
         here = [report.answer for seat, report in self._reports if self._crew.here(seat)]
@@ -335,19 +340,19 @@ class Fleet:
         by_boot: defaultdict[str, list[tuple[Seat, SliceReport]]] = defaultdict(list)
         for seat, report in self._reports:
             by_boot[seat.node.boot].append((seat, report))
-        found = []
+        machines = []
         for members in by_boot.values():
             answers = [report.answer for _, report in members]
-            cores = min(sum(max(1, each.threads) for each in answers), self._cores(members[0][0]))
-            window = sum(each.seconds for each in answers) / len(answers) * cores * 1e9
-            spent = sum(each.cpu_user_ns + each.cpu_system_ns for each in answers)
+            cores = min(sum(max(1, answer.threads) for answer in answers), self._cores(members[0][0]))
+            window = sum(answer.seconds for answer in answers) / len(answers) * cores * 1e9
+            spent = sum(answer.cpu_user_ns + answer.cpu_system_ns for answer in answers)
             all_cores = int(members[0][0].node.machine.get("cores", 1))
-            found.append(ClientMachine(spent / window if window else 0.0, all_cores, members[0][1].counters))
-        return found
+            machines.append(ClientMachine(spent / window if window else 0.0, all_cores, members[0][1].counters))
+        return machines
 
     def _note_hosts(self) -> None:
         """Add what the nodes did in the last slice to the facts."""
-        known = {each.name: each for each in self._facts.nodes}
+        known = {node.name: node for node in self._facts.nodes}
         for seat, report in self._reports:
             node = known.get(seat.name)
             if node is None:

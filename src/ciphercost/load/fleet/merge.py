@@ -16,7 +16,7 @@ from ciphercost.model.slices import AgentSlice
 
 SUMMED = (
     "operations", "errors", "rows", "cpu_user_ns", "cpu_system_ns", "bytes_sent", "bytes_received", "segments_sent",
-    "segments_received", "connects", "resumed", "early", "late", "threads", "work", "sealed", "opened", "jit_ms", "gc_ms",
+    "segments_received", "connects", "resumed", "early", "late", "threads", "work", "sealed", "opened", "retries", "jit_ms", "gc_ms",
     "process_cpu_ns",
 )  # fmt: skip
 ALL = operator.attrgetter(*SUMMED)
@@ -36,18 +36,18 @@ def merge(answers: Sequence[AgentSlice]) -> AgentSlice:
     first = answers[0]
     if len(answers) == 1:
         return first
-    if any(each.arm != first.arm for each in answers):
+    if any(answer.arm != first.arm for answer in answers):
         raise ValueError("only answers of one arm can be merged")
     summed = dict(zip(SUMMED, map(sum, zip(*map(ALL, answers), strict=True)), strict=True))
     return msgspec.structs.replace(
         first,
         **summed,
-        seconds=sum(each.seconds for each in answers) / len(answers),
-        checksum=checksum([each.checksum for each in answers]),
-        histogram=histogram.encode(histogram.decode_sum([each.histogram for each in answers])),
-        first_error=next((each.first_error for each in answers if each.first_error), ""),
-        error_kinds=error_kinds([each.error_kinds for each in answers]),
-        encrypted=all(each.encrypted for each in answers),
+        seconds=sum(answer.seconds for answer in answers) / len(answers),
+        checksum=checksum([answer.checksum for answer in answers]),
+        histogram=histogram.encode(histogram.decode_sum([answer.histogram for answer in answers])),
+        first_error=next((answer.first_error for answer in answers if answer.first_error), ""),
+        error_kinds=error_kinds([answer.error_kinds for answer in answers]),
+        encrypted=all(answer.encrypted for answer in answers),
     )
 
 
@@ -55,14 +55,14 @@ def checksum(texts: Sequence[str]) -> str:
     """The sum of checksums modulo 2⁶⁴, in 16 hex digits; empty if an agent reports none."""
     if not all(texts):
         return ""
-    return f"{sum(int(each, 16) for each in texts) % CHECKSUMS:016x}"
+    return f"{sum(int(text, 16) for text in texts) % CHECKSUMS:016x}"
 
 
 def error_kinds(texts: Sequence[str]) -> str:
     """Counts by kind, most frequent first, as one agent writes them."""
     counts: Counter[str] = Counter()
-    for each in " ".join(texts).split():
-        kind, _, count = each.partition("=")
+    for entry in " ".join(texts).split():
+        kind, _, count = entry.partition("=")
         counts[kind] += int(count)
     others = counts.pop("other", 0)
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -73,5 +73,5 @@ def error_kinds(texts: Sequence[str]) -> str:
 
 def deal(total: int, members: int) -> list[int]:
     """`total` connections or operations over members, as evenly as possible; the first ones get one more."""
-    each, more = divmod(total, members)
-    return [each + (number < more) for number in range(members)]
+    share, more = divmod(total, members)
+    return [share + (number < more) for number in range(members)]

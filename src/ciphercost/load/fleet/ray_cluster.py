@@ -122,16 +122,16 @@ class RayCluster(Cluster):
         with raising(RunError, "the cluster does not answer any more"):
             known = self._ray.nodes()
         return [
-            Node(each["NodeID"], each["NodeManagerAddress"], each.get("NodeManagerHostname", ""))
-            for each in known
-            if each["Alive"] and each["Resources"].get("CPU", 0) > 0
+            Node(node["NodeID"], node["NodeManagerAddress"], node.get("NodeManagerHostname", ""))
+            for node in known
+            if node["Alive"] and node["Resources"].get("CPU", 0) > 0
         ]
 
     def work_in(self, directory: Path) -> None:
         """See `Cluster`. If a node lacks this version of ciphercost or of the agent, all of this run's actors get both."""
         if self._lacking(self.nodes):
             # Ray uploads local files for a whole job only, so this run's job begins anew.
-            self._connect_again({"py_modules": [str(each) for each in shipped.wheels(directory)]})
+            self._connect_again({"py_modules": [str(wheel) for wheel in shipped.wheels(directory)]})
 
     @property
     def count(self) -> int:
@@ -186,14 +186,14 @@ class RayCluster(Cluster):
                     "nodes"
                 )
             places = placement_group_table(group)["bundles_to_node_id"]
-            nodes = {each.id: each for each in self.nodes}
-            made = self._ray.remote(
+            nodes = {node.id: node for node in self.nodes}
+            remote_class = self._ray.remote(
                 num_cpus=A_BIT, max_restarts=0, max_task_retries=0, concurrency_groups={LIVENESS: 1}
             )(RemoteAgent)
             for number in range(wanted):
                 node = nodes.get(places[number]) or Node(places[number], "?", "")
                 strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
-                handle = made.options(scheduling_strategy=strategy).remote()
+                handle = remote_class.options(scheduling_strategy=strategy).remote()
                 name = f"{node.name}.{number + 1}" if near else node.name
                 actors.append(Actor(handle, name))
             yield self._described(actors)
@@ -208,13 +208,13 @@ class RayCluster(Cluster):
         """Start a `ServerHost` on the node with this address. None: it is no node of the cluster."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        node = next((each for each in self.nodes if each.address == address), None)
+        node = next((node for node in self.nodes if node.address == address), None)
         if node is None:
             yield None
             return
-        made = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={LIVENESS: 1})(ServerHost)
+        remote_class = self._ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={LIVENESS: 1})(ServerHost)
         strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        actor = Actor(made.options(scheduling_strategy=strategy).remote(), node.name)
+        actor = Actor(remote_class.options(scheduling_strategy=strategy).remote(), node.name)
         try:
             yield actor
         finally:
@@ -240,9 +240,9 @@ class RayCluster(Cluster):
 
     def _near(self, server: str) -> str:
         """The address of the server's node. Raises UsageError if it is none of the cluster's."""
-        own = {each.address for each in self.nodes}
-        address = server if server in own else self._own_address()
-        if address not in own:
+        addresses = {node.address for node in self.nodes}
+        address = server if server in addresses else self._own_address()
+        if address not in addresses:
             raise UsageError(
                 f"--placement near-server: the server's machine ({server or address}) is no node of the cluster; use --placement "
                 "spread"
@@ -262,11 +262,11 @@ class RayCluster(Cluster):
             probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)).remote()
             for node in nodes
         ]
-        needed, found = shipped.versions(), self.collect(calls, DESCRIBED_SECONDS)
+        needed, installed = shipped.versions(), self.collect(calls, DESCRIBED_SECONDS)
         # A node that has gone is found when its actor does not start.
         return [
             node.name
-            for node, has in zip(nodes, found, strict=True)
+            for node, has in zip(nodes, installed, strict=True)
             if not isinstance(has, Gone | Pending) and has != needed
         ]
 
@@ -309,12 +309,12 @@ def raising(kind: type[CiphercostError], words: str) -> Iterator[None]:
 def signals_kept() -> Iterator[None]:
     """Keep this process's own signal handlers: Ray installs others."""
     before = {}
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        before[each] = signal.getsignal(each)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        before[signal_number] = signal.getsignal(signal_number)
     try:
         yield
     finally:
-        for each, handler in before.items():
+        for signal_number, handler in before.items():
             if handler is not None:
                 with contextlib.suppress(ValueError):  # not the main thread
-                    signal.signal(each, handler)
+                    signal.signal(signal_number, handler)

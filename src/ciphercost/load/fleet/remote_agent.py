@@ -70,9 +70,9 @@ class StartedAgent:
         """End the agent. Returns the end of its log."""
         self.agent.close()
         size = os.fstat(self._log).st_size
-        said = os.pread(self._log, LOG_SHOWN, max(0, size - LOG_SHOWN)).decode(errors="replace")
+        log_end = os.pread(self._log, LOG_SHOWN, max(0, size - LOG_SHOWN)).decode(errors="replace")
         self._undo.close()
-        return said
+        return log_end
 
     def keep(self, arm: str, name: str, content: bytes) -> str:
         """Keep a file in memory. Returns the path by which the agent reads it."""
@@ -95,18 +95,18 @@ class RemoteAgent:
     def describe(self) -> NodeDescription | Failure:
         """This node: its machine and the versions that it has."""
         machine = procfs.machine()
-        found: dict[str, Any] = {name: machine[name] for name in ("cpu", "cores", "aes", "vaes", "kernel", "virtual")}
-        found |= {"ciphercost": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
+        facts: dict[str, Any] = {name: machine[name] for name in ("cpu", "cores", "aes", "vaes", "kernel", "virtual")}
+        facts |= {"ciphercost": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
         try:
             with Agent([installed_agent()]) as agent:
                 hello = agent.hello
         except CiphercostError as error:
             return Failure(str(error), "agent", gone=True)
-        found |= {"agent": hello.version, "tls_library": hello.tls_library}
-        found["agent_aes"] = hello.aes
+        facts |= {"agent": hello.version, "tls_library": hello.tls_library}
+        facts["agent_aes"] = hello.aes
         usual_priority()
-        found["niceness"] = os.getpriority(os.PRIO_PROCESS, 0)
-        return NodeDescription(socket.gethostname(), boot_id(), network(), found)
+        facts["niceness"] = os.getpriority(os.PRIO_PROCESS, 0)
+        return NodeDescription(socket.gethostname(), boot_id(), network(), facts)
 
     def begin(self, start: Start) -> Failure | None:
         """Start a fresh agent for a session; an earlier one ends."""
@@ -157,8 +157,8 @@ class RemoteAgent:
 
     def requests(self, calls: list[Call]) -> Failure | None:
         """Pass on several messages whose answers say nothing."""
-        for each in calls:
-            if isinstance(answer := self.request(each), Failure):
+        for call in calls:
+            if isinstance(answer := self.request(call), Failure):
                 return answer
         return None
 

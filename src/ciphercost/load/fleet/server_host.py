@@ -19,8 +19,8 @@ class ServerHost:
 
     def find(self, place: ServerPlace) -> str | Failure:
         """Find the server's process by its port. Returns the boot id of its machine."""
-        found = self._sampler(place)
-        return found if isinstance(found, Failure) else boot_id()
+        sampler = self._sampler(place)
+        return sampler if isinstance(sampler, Failure) else boot_id()
 
     def _sampler(self, place: ServerPlace) -> procfs.Sampler | Failure:
         if place not in self._samplers:

@@ -24,7 +24,7 @@ NEEDED = ("msgspec",)
 def probe() -> Callable[[], dict[str, str]]:
     """A function that returns `versions` where it runs. Ray sends it as code, since a node may lack this module."""
 
-    def found() -> dict[str, str]:
+    def versions_there() -> dict[str, str]:
         try:
             from ciphercost.load.fleet.remote_agent import installed_agent
             from ciphercost.load.fleet.shipped import versions_here
@@ -32,18 +32,18 @@ def probe() -> Callable[[], dict[str, str]]:
             return {}
         return versions_here(installed_agent)
 
-    return found
+    return versions_there
 
 
 def versions_here(agent: Callable[[], str]) -> dict[str, str]:
     """Versions of ciphercost and of the agent; without the agent if there is none."""
-    found = {"ciphercost": VERSION}
+    installed = {"ciphercost": VERSION}
     try:
-        with Agent([agent()]) as made:
-            found["agent"] = made.hello.version
+        with Agent([agent()]) as started_agent:
+            installed["agent"] = started_agent.hello.version
     except Exception:  # whatever is wrong with it, another one is needed
-        return found
-    return found
+        return installed
+    return installed
 
 
 def versions() -> dict[str, str]:
@@ -63,9 +63,9 @@ def ours(directory: Path) -> Path:
     """Write a wheel of this ciphercost, whether it was installed from a wheel or from a clone."""
     root = Path(__file__).parents[2]
     files = {
-        f"ciphercost/{each.relative_to(root)}": each.read_bytes()
-        for each in sorted(root.rglob("*"))
-        if each.is_file() and "__pycache__" not in each.parts and each.suffix != ".jar"
+        f"ciphercost/{path.relative_to(root)}": path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".jar"
     }
     return write(directory, "ciphercost", VERSION, "py3-none-any", files, NEEDED)
 
@@ -88,9 +88,9 @@ def agents(directory: Path) -> Path:
     )
     data = f"{AGENT.replace('-', '_')}-{installed.version}.data/scripts"
     files = {
-        f"{data}/{each.name}": Path(str(installed.locate_file(each))).read_bytes()
-        for each in installed.files or ()
-        if each.name == AGENT
+        f"{data}/{file.name}": Path(str(installed.locate_file(file))).read_bytes()
+        for file in installed.files or ()
+        if file.name == AGENT
     }
     return write(directory, AGENT, installed.version, tag, files, ())
 
@@ -99,30 +99,30 @@ def write(directory: Path, name: str, version: str, tag: str, files: dict[str, b
     """Write a wheel (PEP 427) and return its path."""
     stem = f"{re.sub(r'[-_.]+', '_', name)}-{version}"
     info = f"{stem}.dist-info"
-    required = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    required = "".join(f"Requires-Dist: {requirement}\n" for requirement in needs)
     held = files | {
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{required}".encode(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: ciphercost\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
     }
     path = directory / f"{stem}-{tag}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each, content in [*held.items(), (f"{info}/RECORD", record(held, f"{info}/RECORD"))]:
-            entry = zipfile.ZipInfo(each)
+        for entry_name, content in [*held.items(), (f"{info}/RECORD", record(held, f"{info}/RECORD"))]:
+            entry = zipfile.ZipInfo(entry_name)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if each.endswith(f"scripts/{AGENT}") else 0o644) << 16
+            entry.external_attr = (0o755 if entry_name.endswith(f"scripts/{AGENT}") else 0o644) << 16
             archive.writestr(entry, content)
     return path
 
 
-def record(files: dict[str, bytes], own: str) -> bytes:
+def record(files: dict[str, bytes], record_path: str) -> bytes:
     """A wheel's RECORD: every file with its hash and size."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines(files, own))
+    csv.writer(text, lineterminator="\n").writerows(lines(files, record_path))
     return text.getvalue().encode()
 
 
-def lines(files: dict[str, bytes], own: str) -> Iterator[tuple[str, str, str]]:
+def lines(files: dict[str, bytes], record_path: str) -> Iterator[tuple[str, str, str]]:
     for name, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         yield name, f"sha256={digest}", str(len(content))
-    yield own, "", ""
+    yield record_path, "", ""

@@ -173,8 +173,8 @@ def of_file(*jars: Path) -> Driver:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
             named, manifest = (
-                bounds.member(archive, each, bounds.DRIVER, str(path)).decode(errors="replace") if each in names else ""
-                for each in (SERVICE, MANIFEST)
+                bounds.member(archive, name, bounds.DRIVER, str(path)).decode(errors="replace") if name in names else ""
+                for name in (SERVICE, MANIFEST)
             )
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"can't read {path} as a jar: {error}") from None
@@ -187,8 +187,8 @@ def of_file(*jars: Path) -> Driver:
         raise UsageError(
             f"{path} contains the driver {classes[0]}, which ciphercost does not support. Supported: {known}"
         )
-    said = re.search(r"^(?:Implementation|Bundle)-Version: ([\d.]+)", manifest, re.MULTILINE)
-    version = said[1] if said else (re.search(r"\d+(?:\.\d+)+", path.name) or ["unknown"])[0]
+    version_match = re.search(r"^(?:Implementation|Bundle)-Version: ([\d.]+)", manifest, re.MULTILINE)
+    version = version_match[1] if version_match else (re.search(r"\d+(?:\.\d+)+", path.name) or ["unknown"])[0]
     return Driver(family, version, paths=tuple(str(jar.absolute()) for jar in jars), driver_class=classes[0])
 
 
@@ -244,8 +244,10 @@ def address(driver: Driver, target: Target, wish: TlsRequest, more: Mapping[str,
     if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
         raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate; name it with --ca FILE")
     url, properties, unsaid = _FAMILIES[driver.family](driver, target, wish)
-    own = key_stores.properties(driver.family, TITLES[driver.family], wish.identity, wish.identity_password)
-    return Address(url, {**properties, **own, **(more or {})}, unsaid)
+    store_properties = key_stores.properties(
+        driver.family, TITLES[driver.family], wish.identity, wish.identity_password
+    )
+    return Address(url, {**properties, **store_properties, **(more or {})}, unsaid)
 
 
 def checks_by_password(driver: Driver) -> bool:
@@ -435,10 +437,10 @@ def connection(
 
 def trust_store(certificates: Path, store: Path) -> Path:
     """Write the certificates of a PEM file to a PKCS12 trust store and return its path. I/O."""
-    found: Iterable[x509.Certificate] = x509.load_pem_x509_certificates(
+    ca_certificates: Iterable[x509.Certificate] = x509.load_pem_x509_certificates(
         bounds.readable(certificates, bounds.CERTIFICATES)
     )
-    named = [PKCS12Certificate(each, f"ca{at}".encode()) for at, each in enumerate(found)]
+    named = [PKCS12Certificate(certificate, f"ca{at}".encode()) for at, certificate in enumerate(ca_certificates)]
     store.write_bytes(serialize_java_truststore(named, BestAvailableEncryption(STORE_PASSWORD.encode())))
     store.chmod(0o644)
     return store

@@ -78,9 +78,9 @@ def version(program: str) -> int:
     return number(printed([program, "-version"], 60, OTHERS))
 
 
-def number(said: str) -> int:
+def number(command_output: str) -> int:
     """Extract the feature number from the output of `java -version`. Pure."""
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    match = re.search(r'version "(?:1\.)?(\d+)', command_output)
     return int(match[1]) if match else 0
 
 

@@ -44,5 +44,5 @@ def properties(family: str, title: str, store: str, password: Secret | None) -> 
         raise UsageError(f"{title} presents no client certificate; remove --cert and --key")
     names = KEY_STORES[family]
     path = Path(store).absolute()
-    made = {names.file: path.as_uri() if names.by_url else str(path), names.password: reveal(password)}
-    return made | ({names.kind: "PKCS12"} if names.kind else {})
+    store_properties = {names.file: path.as_uri() if names.by_url else str(path), names.password: reveal(password)}
+    return store_properties | ({names.kind: "PKCS12"} if names.kind else {})

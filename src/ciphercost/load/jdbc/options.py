@@ -19,7 +19,7 @@ from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec
 
 WORD, RUST = "jdbc", "rust"
-"""Values of a cell's client; `jdbc:VERSION` too. None means Rust, except for a server that only JDBC can use."""
+"""Values of a cell's client; `jdbc:VERSION` too. Empty means Rust, except for a server that only JDBC can use."""
 DRIVERS_CHOICE = {"wire-crypt": "cipher"}
 """By mechanism: a factor that the driver chooses itself."""
 NAMELESS = (8, 0, 22)
@@ -40,30 +40,25 @@ END, NEVER = "end", 2**62
 # ── which driver ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def asked(cell: CellSpec) -> bool:
-    """Whether a JDBC driver generates the cell's load. Pure."""
-    return bool(cell.client not in ("", RUST) or cell.driver)
-
-
 def driver_of(cell: CellSpec) -> Driver:
     """Return the cell's driver. Raises UsageError if it is unknown, unreadable or does not support the engine."""
     if cell.client == RUST:
         raise UsageError("--client rust uses no JDBC driver; remove it, or --driver")
     word, _, version = cell.client.partition(":")
     if word not in ("", WORD):
-        raise UsageError(f"--client {cell.client}: write rust (the default), jdbc or jdbc:VERSION, e.g. jdbc:9.7.0")
+        raise UsageError(f"--client {cell.client}: write jdbc or jdbc:VERSION, e.g. jdbc:9.7.0")
     if cell.driver:
-        return _own(cell, version)
+        return _users_driver(cell, version)
     match = re.fullmatch(r"([a-z][a-z-]*?)(?:-(\d.*|newest))?", version)
     if named := _family(match[1]) if match else None:
         rest = (match[2] if match else "") or ""
         if named not in drivers.ENGINES.get(cell.engine, ()):
             drivers.find("", cell.engine)
             raise UsageError(f"--client {cell.client}: {drivers.TITLES[named]} does not support {cell.engine}")
-        known = [each for each in drivers.DRIVERS if each.family == named]
-        fitting = [each for each in known if rest in ("", "newest") or versions.matches(each.version, rest)]
+        known = [driver for driver in drivers.DRIVERS if driver.family == named]
+        fitting = [driver for driver in known if rest in ("", "newest") or versions.matches(driver.version, rest)]
         if not fitting:
-            raise UsageError(f"--client {cell.client}: {nearest(rest, [each.version for each in known])}")
+            raise UsageError(f"--client {cell.client}: {nearest(rest, [driver.version for driver in known])}")
         return fitting[-1]
     return drivers.find(version, cell.engine)
 
@@ -73,23 +68,23 @@ def _family(word: str) -> Family | None:
     return words.get(word)
 
 
-def _own(cell: CellSpec, version: str) -> Driver:
+def _users_driver(cell: CellSpec, version: str) -> Driver:
     """Return the driver in the user's jars."""
-    paths = [Path(each) for each in cell.driver.split(":") if each]
+    paths = [Path(name) for name in cell.driver.split(":") if name]
     if not paths:
         raise UsageError("--driver names no file")
     for path in paths:
         if not path.is_file():
             raise UsageError(f"--driver {path}: no such file")
-    found = drivers.of_file(*paths)
+    driver = drivers.of_file(*paths)
     drivers.find("", cell.engine)
-    if found.family not in drivers.ENGINES[cell.engine]:
-        raise UsageError(f"--driver {paths[0]} is {found.title}, which does not support {cell.engine}")
-    if version and not versions.matches(found.version, version):
+    if driver.family not in drivers.ENGINES[cell.engine]:
+        raise UsageError(f"--driver {paths[0]} is {driver.title}, which does not support {cell.engine}")
+    if version and not versions.matches(driver.version, version):
         raise UsageError(
-            f"--driver {paths[0]} is {found.title}, but --client asks for {cell.client}; remove one of them"
+            f"--driver {paths[0]} is {driver.title}, but --client asks for {cell.client}; remove one of them"
         )
-    return found
+    return driver
 
 
 def check_java(driver: Driver) -> None:
@@ -117,7 +112,7 @@ def check_java(driver: Driver) -> None:
 
 def fetch(wanted: Iterable[Driver]) -> None:
     """Build the Java agent and download these drivers before anything starts. Raises MissingServer, RunError."""
-    for driver in {each.title: each for each in wanted}.values():
+    for driver in {driver.title: driver for driver in wanted}.values():
         java.jar()
         driver.jars()
 
@@ -188,14 +183,18 @@ PROPERTIES = (
 )
 
 
-OPTIONS = frozenset(each.name for each in (*AGENT, *PROPERTIES))
+OPTIONS = frozenset(option.name for option in (*AGENT, *PROPERTIES))
 
 
 def options_for(driver: Driver | None) -> dict[str, Option]:
     """Return the client's settings with this driver; without one (the Rust agent) there are none. Pure."""
     if driver is None:
         return {}
-    return {each.name: each for each in (*AGENT, *PROPERTIES) if not each.families or driver.family in each.families}
+    return {
+        option.name: option
+        for option in (*AGENT, *PROPERTIES)
+        if not option.families or driver.family in option.families
+    }
 
 
 def check(
@@ -210,7 +209,7 @@ def check(
     for name, value in options.items():
         _check_option(known[name], value)
     scripts = [script for _, _, script in program.transactions]
-    if any(each.sql.split(maxsplit=1)[:1] == ["THINK"] for script in scripts for each in script.statements):
+    if any(statement.sql.split(maxsplit=1)[:1] == ["THINK"] for script in scripts for statement in script.statements):
         raise UsageError(
             f"workload {program.name} has think time, which the Java agent does not support; remove --client"
         )
@@ -218,7 +217,7 @@ def check(
     if options.get("how") == "batch":
         if per_request:
             raise UsageError("how=batch needs kept connections, not one connection per operation; remove one of them")
-        if any(len(script.statements) != 1 or script.read_only for script in scripts):
+        if any(script.flow or len(script.statements) != 1 or script.read_only for script in scripts):
             raise UsageError(
                 f"how=batch needs a workload of a single statement that returns no rows, unlike {program.name}; use --workload insert-loop"
             )
@@ -226,6 +225,11 @@ def check(
         raise UsageError("batch=… needs how=batch")
     if "commit_every" in options and (options.get("autocommit") != "false" or per_request):
         raise UsageError("commit_every needs autocommit=false and kept connections")
+    if program.tries > 1 and (options.get("how") == "batch" or options.get("commit_every", "1") != "1"):
+        raise UsageError(
+            f"--max-tries {program.tries}: operations of a batch or a commit are rolled back together, so none is tried again alone; remove "
+            "--max-tries, or how=batch and commit_every"
+        )
     _check_tls(cell, driver, factors)
 
 
@@ -242,9 +246,9 @@ def _check_option(option: Option, value: str) -> None:
 
 def _properties(text: str) -> dict[str, str]:
     """Parse `a=1;b=2` to {a: 1, b: 2}. Raises UsageError, also for a password."""
-    found = {}
-    for each in filter(None, (part.strip() for part in text.split(";"))):
-        name, equals, value = each.partition("=")
+    properties = {}
+    for setting in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, value = setting.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"properties={text}: write NAME=VALUE;NAME=VALUE")
         if SECRET.search(name):
@@ -255,8 +259,8 @@ def _properties(text: str) -> dict[str, str]:
             raise UsageError(
                 f"properties: {name.strip()} is not allowed: with it a server can read any file on this machine; remove it"
             )
-        found[name.strip()] = value
-    return found
+        properties[name.strip()] = value
+    return properties
 
 
 def _check_tls(cell: CellSpec, driver: Driver, factors: Mapping[str, str]) -> None:
@@ -282,19 +286,3 @@ def _check_tls(cell: CellSpec, driver: Driver, factors: Mapping[str, str]) -> No
         raise UsageError(
             f"{driver.title} checks no host names, or only a certificate's common name; use --set verify=ca"
         )
-
-
-def settled(cells: list[CellSpec]) -> list[CellSpec]:
-    """Use TLS 1.2 in a whole group of cells if one of its drivers has no TLS 1.3 and no cell sets a version: only the
-    driver then differs.
-    """
-    made = list(cells)
-    for group in {cell.group or f"\0{number}" for number, cell in enumerate(cells)}:
-        own = [number for number, cell in enumerate(cells) if (cell.group or f"\0{number}") == group]
-        if any(cells[number].mechanism != "tls" or "version" in cells[number].factors for number in own):
-            continue
-        if any(asked(cells[number]) and most_tls(driver_of(cells[number])) == "1.2" for number in own):
-            for number in own:
-                factors = {**cells[number].factors, "version": "1.2"}
-                made[number] = msgspec.structs.replace(cells[number], factors=factors)
-    return made

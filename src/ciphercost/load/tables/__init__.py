@@ -7,20 +7,22 @@ It is never held in memory. Only a few randomly drawn rows are kept; the inserts
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
-from ciphercost.load.program import Program, Step
-from ciphercost.load.script import Script, Statement, Variable
+from ciphercost.host import file_stamp
+from ciphercost.load import script
+from ciphercost.load.codec import PLAIN, Codec, Encrypting
+from ciphercost.load.program import Program, SecretColumn, Step, Tables
 from ciphercost.load.tables import csvfile, dialects
 from ciphercost.load.tables.columns import ColumnDetector, names
 from ciphercost.load.tables.dialects import KEY, Dialect, Typed
+from ciphercost.load.tables.transactions import TABLE, Transactions
 from ciphercost.model.errors import RunError, UsageError, nearest
 
-TABLE = "own_rows"
 MOST_SAMPLES, MOST_SAMPLED_VALUES = 16, 4096
 """Most rows that inserts and updates take their values from, and most values in them.
 
@@ -36,8 +38,27 @@ WORKLOADS: dict[str, dict[str, int]] = {
     "mixed-crud": {"select": 70, "insert": 10, "update": 10, "delete": 10},
     "point-select": {"select": 1},
     "insert": {"insert": 1},
+    "update": {"update": 1},
+    "delete": {"insert and delete": 1},
+    "search": {"search": 1},
 }
 """The workloads that can run on such a table, with their transactions and weights."""
+MIXED_WITH_SECRETS = {"select": 60, "search": 10, "insert": 10, "update": 10, "delete": 10}
+"""`mixed-crud` on a table with secret columns."""
+OPERATIONS = ("insert", "point-select", "search", "update", "delete")
+"""Workloads that together tell what encrypted columns cost: one operation each."""
+TITLES = {
+    "update": ("one row of your own table changed, by its key", "your own rows: changes"),
+    "delete": (
+        "one row inserted into your own table and deleted again",
+        "your own rows: deletions, each with its insert",
+    ),
+}
+"""Title and what it measures, for workloads that exist for the user's rows alone."""
+INDEXED_LETTERS = 200
+"""Longest secret column with an index, in characters: every server can index what any mechanism stores of it."""
+CHECKED_ROWS = 100
+"""Rows whose secret values the check query opens. All would take hours with a slow key derivation."""
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -62,15 +83,14 @@ def survey(path: Path, *, header: bool = True) -> Survey:
 
 def _stamp(path: Path) -> tuple[int, ...]:
     with csvfile.opened(path):
-        status = path.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return file_stamp.of(path)
 
 
 @lru_cache(maxsize=8)
 def _survey(path: Path, stamp: tuple[int, ...], header: bool) -> Survey:
     delimiter = csvfile.delimiter_of(path)
-    found = csvfile.rows(path, delimiter, header=header)
-    titles = tuple(next(found)[1])
+    numbered_rows = csvfile.rows(path, delimiter, header=header)
+    titles = tuple(next(numbered_rows)[1])
     gauges = tuple(ColumnDetector() for _ in titles)
     adders = [gauge.add for gauge in gauges]
     most = max(1, min(MOST_SAMPLES, MOST_SAMPLED_VALUES // len(titles)))
@@ -78,7 +98,7 @@ def _survey(path: Path, stamp: tuple[int, ...], header: bool) -> Survey:
     draw = random.Random(0).random  # noqa: S311
     samples: list[tuple[str, ...]] = []
     rows = 0
-    for _, values in found:
+    for _, values in numbered_rows:
         for add, value in zip(adders, values, strict=True):
             add(value)
         rows += 1
@@ -91,45 +111,113 @@ def _survey(path: Path, stamp: tuple[int, ...], header: bool) -> Survey:
     return Survey(path, stamp, delimiter, titles, gauges, rows, tuple(samples), header)
 
 
-def program(path: Path, workload: str, dialect_name: str, *, header: bool = True) -> Program:
-    """Return the workload on the file's table, in one server's SQL. `header`: whether its first line names the columns.
+def program(
+    path: Path,
+    workload: str,
+    dialect_name: str,
+    *,
+    header: bool = True,
+    secret: Sequence[str] = (),
+    codec: Codec | None = None,
+    beside_client: bool = False,
+) -> Program:
+    """Return the workload on the file's table, in one server's SQL.
 
+    `header`: whether its first line names the columns. `secret`: titles of the columns that are encrypted in the encrypted arm;
+    `codec`: how; None: both arms are plain. `beside_client`: another arm, which this one is compared with, encrypts in the application.
     Raises UsageError: bad file, too large a row, unsuitable workload.
     """
     where = f"--csv {path}"
     if workload not in WORKLOADS:
         raise UsageError(
-            f"{where}: workload '{workload}' has its own tables; choose one for --csv: {nearest(workload, WORKLOADS)}"
+            f"{where}: workload '{workload}' has its own tables; choose one for your own rows: {nearest(workload, WORKLOADS)}"
         )
+    if workload == "search" and not secret:
+        raise UsageError(f"{where}: workload search searches for a secret value; name the columns with --secret")
     if dialect_name not in dialects.DIALECTS:
         raise UsageError(f"{where}: this server does not support --csv: {nearest(dialect_name, dialects.DIALECTS)}")
     dialect = dialects.DIALECTS[dialect_name]
     # Check the first row alone, so that a file with too many columns is not read to its end.
     _, titles = next(csvfile.rows(path, header=header))
-    dialects.check_width(dialect, len(titles), where)
+    dialects.check_width(dialect, len(titles) + (len(secret) if codec and codec.blind else 0), where)
     names(titles, f"{where}, line 1")
     known = survey(path, header=header)
-    columns = dialects.fit(dialect, known.gauges, known.titles, where)
-    made = Scripts(dialect, columns, known)
-    weights = WORKLOADS[workload]
-    each_script = {name: made.of(name) for name in weights}
+    by_client = beside_client or (isinstance(codec, Encrypting) and codec.client_side)
+    plain = _Arm(known, dialect, where, secret, PLAIN, by_client)
+    sealed = _Arm(known, dialect, where, secret, codec, by_client) if codec and secret else None
+    weights = MIXED_WITH_SECRETS if secret and workload == "mixed-crud" else WORKLOADS[workload]
+    scripts_by_name = {name: plain.transactions.of(name) for name in weights}
+    if sealed:
+        for name, scripts in scripts_by_name.items():
+            both = zip(scripts, sealed.transactions.of(name), strict=True)
+            scripts_by_name[name] = [script.by_arm(of_plain, of_sealed) for of_plain, of_sealed in both]
     # An insert or update becomes one script per sampled row, and these share its weight. So all weights are multiplied
     # by `unit`.
-    unit = max(len(scripts) for scripts in each_script.values())
+    unit = max(len(scripts) for scripts in scripts_by_name.values())
+    if not all(scripts_by_name.values()):
+        raise UsageError(
+            f"{where}: no row that was read has a value in {', '.join(secret)}; name other columns with --secret"
+        )
     return Program(
         name=workload,
-        load=Load(known, dialect, columns),
-        check=check(dialect, columns),
+        load=plain.load,
+        check=check(dialect, plain.columns, rows_of=by_client),
         transactions=tuple(
-            (name, weights[name] * unit // len(scripts), script)
-            for name, scripts in each_script.items()
-            for script in scripts
+            (name, weights[name] * unit // len(scripts), script_)
+            for name, scripts in scripts_by_name.items()
+            for script_ in scripts
         ),
-        read_only=set(weights) == {"select"},
+        read_only=set(weights) <= {"select", "search"},
         per_request=False,
         clients=CLIENTS,
-        parameters={"rows": known.rows, "columns": len(columns), "csv": path.name},
+        parameters={"rows": known.rows, "columns": len(plain.columns), "csv": path.name},
+        sealed=Tables(sealed.load, check(dialect, sealed.columns, rows_of=by_client), sealed.codec) if sealed else None,
+        key=codec.agent_key if codec else None,
+        blind_key=codec.agent_blind_key if codec else None,
+        values=_values(weights, len(secret)) if secret else {},
+        data=TABLE,
+        secrets=tuple(
+            SecretColumn(
+                table=TABLE,
+                name=typed.name,
+                title=typed.column.title,
+                blind=typed.blind_name,
+                bits=typed.codec.blind.bits if typed.codec.blind else 0,
+                bytes_length=dialect.bytes_length,
+                beginning=dialect.beginning,
+            )
+            for typed in (sealed or plain).columns
+            if typed.secret
+        ),
     )
+
+
+def _values(weights: dict[str, int], secrets: int) -> dict[str, float]:
+    """The secret values that an operation seals, opens and searches for on average."""
+    of_one = {
+        "insert": {"sealed": secrets},
+        "insert and delete": {"sealed": secrets},
+        "update": {"sealed": 1},
+        "select": {"opened": secrets},
+        "search": {"searched": 1},
+    }
+    averages: dict[str, float] = {}
+    for name, weight in weights.items():
+        for kind, count in of_one.get(name, {}).items():
+            averages[kind] = averages.get(kind, 0.0) + count * weight / sum(weights.values())
+    return averages
+
+
+class _Arm:
+    """The table of one arm: its load and its transactions."""
+
+    def __init__(
+        self, known: Survey, dialect: Dialect, where: str, secret: Sequence[str], codec: Codec, by_client: bool
+    ) -> None:
+        self.codec = codec
+        self.columns = dialects.fit(dialect, known.gauges, known.titles, where, secret, codec)
+        self.load = Load(known, dialect, self.columns)
+        self.transactions = Transactions(dialect, self.columns, known.rows, known.samples, by_client=by_client)
 
 
 class Load:
@@ -146,14 +234,17 @@ class Load:
         self._same()
         created = dialects.create(self.dialect, TABLE, self.columns)
         yield Step(created, created)
-        found = csvfile.rows(path, known.delimiter, header=known.header)
-        next(found)
+        numbered_rows = csvfile.rows(path, known.delimiter, header=known.header)
+        next(numbered_rows)
         try:
-            for sql, first, last in dialects.inserts(self.dialect, TABLE, self.columns, found):
+            for sql, first, last in dialects.inserts(self.dialect, TABLE, self.columns, numbered_rows):
                 yield Step(sql, f"{path}, rows that begin in lines {first} to {last}")
         except UsageError as error:
             raise RunError(f"the file changed while ciphercost read it: {error}") from None
         self._same()
+        for number, column in enumerate(indexed(self.columns), start=1):
+            made = f"CREATE INDEX own_rows_secret_{number} ON {TABLE} ({column})"
+            yield Step(made, made)
         for statement in self.dialect.loaded:
             filled = statement.format(table=TABLE, key=KEY, next=known.rows + 1)
             yield Step(filled, filled)
@@ -163,66 +254,35 @@ class Load:
             raise RunError(f"--csv {self.known.path}: the file changed while ciphercost read it; run the command again")
 
 
-class Scripts:
-    """The transactions on the table, built from its columns and the sampled rows. Pure."""
-
-    def __init__(self, dialect: Dialect, columns: tuple[Typed, ...], known: Survey) -> None:
-        self.dialect = dialect
-        self.columns = columns
-        self.known = known
-
-    def of(self, name: str) -> list[Script]:
-        """Return the scripts of a transaction: one, or one per sampled row."""
-        if name == "select":
-            every = ", ".join(each.name for each in self.columns)
-            return [Script((self._id,), (Statement(f"SELECT {every} FROM {TABLE} WHERE {KEY} = $1", ("id",)),))]
-        if name == "delete":
-            sql = self.dialect.delete.format(table=TABLE, key=KEY, rows=self.known.rows)
-            return [Script((), (Statement(sql, ()),))]
-        return [self._insert(row) if name == "insert" else self._update(row) for row in self.known.samples]
-
-    @property
-    def _id(self) -> Variable:
-        return Variable("id", "uniform", low=1, high=self.known.rows)
-
-    def _insert(self, row: tuple[str, ...]) -> Script:
-        written = [self._value(each, value) for each, value in zip(self.columns, row, strict=True)]
-        variables = tuple(variable for _, variable in written if variable)
-        places: Mapping[str, int] = {variable.name: n for n, variable in enumerate(variables, start=1)}
-        values = [f"${places[variable.name]}" if variable else word for word, variable in written]
-        into = ", ".join(each.name for each in self.columns)
-        sql = f"INSERT INTO {TABLE} ({into}) VALUES ({', '.join(values)})"
-        return Script(variables, (Statement(sql, tuple(places)),))
-
-    def _update(self, row: tuple[str, ...]) -> Script:
-        numbers = ("integer", "bigint", "decimal", "double")
-        at = next((n for n, each in enumerate(self.columns) if each.column.kind in numbers), 0)
-        word, variable = self._value(self.columns[at], row[at])
-        sql = f"UPDATE {TABLE} SET {self.columns[at].name} = {'$1' if variable else word} WHERE {KEY} = "
-        if variable is None:
-            return Script((self._id,), (Statement(f"{sql}$1", ("id",)),))
-        return Script((self._id, variable), (Statement(f"{sql}$2", (variable.name, "id")),))
-
-    def _value(self, typed: Typed, value: str) -> tuple[str, Variable | None]:
-        """Return (a word of SQL, None), or ("", a variable): its value goes over the network, like an application's
-        values.
-        """
-        text = dialects.plain(typed.column, value)
-        if text is None or typed.column.kind == "boolean":
-            return text or "NULL", None
-        return "", Variable(typed.name, "constant", value=text)
+def indexed(columns: Sequence[Typed]) -> Iterator[str]:
+    """Yield the columns that a search by a secret value would use an index of: the blind index, or else the stored value. Pure."""
+    for typed in columns:
+        if typed.secret and (typed.blind_name or typed.column.length <= INDEXED_LETTERS):
+            yield typed.blind_name or typed.name
 
 
-def check(dialect: Dialect, columns: tuple[Typed, ...]) -> str:
-    """Return a query whose result differs if two such tables differ: row count, keys, and totals for each column. Pure."""
+def check(dialect: Dialect, columns: Sequence[Typed], *, rows_of: bool = False) -> str:
+    """Return a query whose result differs if two such tables differ: row count, keys, and totals for each column. Pure.
+
+    `rows_of`: it returns rows, because the server can't compute with what the application sealed.
+    """
+    few = f"FROM {TABLE} WHERE {KEY} <= {CHECKED_ROWS}"
+    if rows_of:
+        listed = [
+            typed.sealed.hex(typed.name) if typed.sealed and typed.sealed.client_side else typed.opened
+            for typed in columns[:MOST_CHECKED]
+        ]
+        return f"SELECT (SELECT count(*) FROM {TABLE}), {', '.join([KEY, *listed])} {few} ORDER BY {KEY}"
     asked = [f"count(*), sum({KEY})"]
-    for each in columns[:MOST_CHECKED]:
-        column = each.column
-        asked.append(f"count({each.name})")
+    for typed in columns[:MOST_CHECKED]:
+        column = typed.column
+        asked.append(f"count({typed.name})")
+        totals = []
         if column.kind == "text":
-            asked.append(f"sum({dialect.length}({each.name}))")
+            totals.append(f"sum({dialect.length}({typed.opened}))")
         if column.kind == "integer":
-            asked.append(f"sum({each.name})")
+            totals.append(f"sum({typed.name})")
         if column.kind != "boolean" and column.length <= MOST_CHECKED_LETTERS:
-            asked.append(f"min({each.name}), max({each.name})")
+            totals += [f"min({typed.opened})", f"max({typed.opened})"]
+        asked += [f"(SELECT {total} {few})" if typed.secret else total for total in totals]
     return f"SELECT {', '.join(asked)} FROM {TABLE}"

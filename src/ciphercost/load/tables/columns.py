@@ -30,6 +30,9 @@ TINY, HUGE = 1e-290, 1e300
 """The range in which every server's double keeps all its digits. Firebird refuses a parameter whose exponent and digits after the
 point exceed 308 together, and 17 digits may follow."""
 
+NULL = "\ufdd0NULL"
+"""Stands for NULL in files that ciphercost itself makes of a table: U+FDD0 is in no text that is interchanged."""
+
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)?\.[0-9]+").fullmatch
 _COMMA = re.compile(r"-?(?:0|[1-9][0-9]*),[0-9]+").fullmatch
@@ -70,21 +73,34 @@ class Column(msgspec.Struct, frozen=True):
     """For a decimal: digits after the point. For a timestamp: digits of the fractional second."""
     comma: bool = False
     """The file writes this number with a decimal comma."""
+    empty_is_null: bool = False
+    """A secret column of another type than text, which is stored as text: an empty value stays NULL."""
+    marked: bool = False
+    """Some of its values are NULL."""
 
     def is_null(self, value: str) -> bool:
-        return not value and self.kind != "text"
+        return value == NULL or (not value and (self.kind != "text" or self.empty_is_null))
+
+    @property
+    def as_text(self) -> Column:
+        """The column whose values are texts, as they are in the file: how a secret column is stored."""
+        return msgspec.structs.replace(
+            self, kind="text", digits=0, scale=0, comma=False, empty_is_null=self.kind != "text"
+        )
 
 
 class ColumnDetector:
     """What is known so far about the values of one column."""
 
-    __slots__ = ("decimal_comma", "exact", "high", "length", "low", "scale", "seen", "whole", "wide")
+    __slots__ = ("decimal_comma", "exact", "high", "length", "low", "marked", "scale", "seen", "whole", "wide")
 
     def __init__(self) -> None:
         self.seen = 0
         self.length = 1
         self.wide = False
         """Whether a value contains characters outside ASCII."""
+        self.marked = False
+        """Whether a value is `NULL`."""
         self.low = self.high = 0
         self.whole = self.scale = 0
         """Most digits before and after a decimal point, or of a fractional second."""
@@ -94,6 +110,9 @@ class ColumnDetector:
         """Whether a comma can't separate thousands, so that all of them are decimal."""
 
     def add(self, value: str) -> None:
+        if value == NULL:
+            self.marked = True
+            return
         length = len(value)
         if length > self.length:
             self.length = length
@@ -169,6 +188,7 @@ class ColumnDetector:
             digits=max(1, self.whole + self.scale) if kind == "decimal" else 0,
             scale=self.scale if kind in ("decimal", "timestamp") else 0,
             comma=bool(self.seen & Seen.COMMA) and kind in ("decimal", "double"),
+            marked=self.marked,
         )
 
     def _final(self, most_digits: int) -> Kind:
@@ -205,7 +225,7 @@ def names(titles: Sequence[str], where: str) -> list[str]:
 
     Raises UsageError for an empty or repeated title.
     """
-    found: dict[str, None] = {}
+    sql_names: dict[str, None] = {}
     places: dict[str, int] = {}
     for number, title in enumerate(titles, start=1):
         if not title.strip():
@@ -219,16 +239,16 @@ def names(titles: Sequence[str], where: str) -> list[str]:
         letters = re.sub(r"[^a-z0-9]+", "_", plain).strip("_")[:NAME_LETTERS].rstrip("_")
         stem = PREFIX + (letters or "column")
         name, again = stem, 1
-        while name in found:
+        while name in sql_names:
             again += 1
             name = f"{stem}_{again}"
-        found[name] = None
+        sql_names[name] = None
     if all(_is_data(title) for title in titles):
         raise UsageError(
             f"{where}: these look like values, not names ({', '.join(shown(title) for title in titles[:3])}…). "
             "The first line must name the columns; add such a line, or use --no-header"
         )
-    return list(found)
+    return list(sql_names)
 
 
 def _is_data(title: str) -> bool:

@@ -39,8 +39,8 @@ def rows(path: Path, delimiter: str = "", *, header: bool = True) -> Iterator[Ro
     """
     delimiter = delimiter or delimiter_of(path)
     with opened(path) as file:
-        found = _rows(path, file, delimiter)
-        first = next(found, None)
+        numbered_rows = _rows(path, file, delimiter)
+        first = next(numbered_rows, None)
         if first is None:
             raise UsageError(f"--csv {path}: the file is empty; its first line must contain the column names")
         columns = len(first[1])
@@ -48,8 +48,8 @@ def rows(path: Path, delimiter: str = "", *, header: bool = True) -> Iterator[Ro
             yield first
         else:
             yield 0, [f"column{number}" for number in range(1, columns + 1)]
-            found = chain([first], found)
-        for line, values in found:
+            numbered_rows = chain([first], numbered_rows)
+        for line, values in numbered_rows:
             if len(values) != columns:
                 raise UsageError(
                     f"--csv {path}, line {line}: {_fields(len(values))}, but the first line has {columns}. "

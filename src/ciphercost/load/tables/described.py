@@ -15,8 +15,10 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 def typed(known: Survey) -> list[Column]:
     """Return the columns with the types of their values. A server may need others. Raises UsageError for bad names."""
-    made = names(known.titles, f"--csv {known.path}, line 1")
-    return [gauge.column(name, title) for name, title, gauge in zip(made, known.titles, known.gauges, strict=True)]
+    column_names = names(known.titles, f"--csv {known.path}, line 1")
+    return [
+        gauge.column(name, title) for name, title, gauge in zip(column_names, known.titles, known.gauges, strict=True)
+    ]
 
 
 def type_words(column: Column) -> str:
@@ -44,9 +46,9 @@ def like_data(known: Survey) -> list[str]:
     if all(kind == "text" for kind in kinds):
         return []
     for title, kind in zip(known.titles, kinds, strict=True):
-        own = ColumnDetector()
-        own.add(title.strip())
-        if kind != "text" and _family(own.column("", title).kind) != _family(kind):
+        detector = ColumnDetector()
+        detector.add(title.strip())
+        if kind != "text" and _family(detector.column("", title).kind) != _family(kind):
             return []
     return list(known.titles)
 

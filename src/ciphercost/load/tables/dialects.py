@@ -5,15 +5,20 @@ To add a server, add one entry to DIALECTS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
+from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.tables.columns import Column, ColumnDetector, Kind, names, shown
 from ciphercost.model.errors import UsageError
 
 KEY = "ciphercost_id"
 """The primary key that ciphercost adds: 1, 2, 3 … in the order of the file."""
+BLIND = "_bi"
+"""Ends the name of a column that holds another one's blind index."""
+SEALED_BYTES = 128
+"""Most bytes by which a sealed value is longer than the longest text of its length."""
 STATEMENT_BYTES = 256 * 1024
 """Most bytes of one INSERT, unless a single row is longer."""
 
@@ -81,6 +86,12 @@ class Dialect(msgspec.Struct, frozen=True):
     """Deletes the newest of the rows that the inserts added."""
     length: str = "char_length"
     """Function that returns the number of characters of a text."""
+    bytes_length: str = "octet_length({})"
+    """The number of bytes of a stored value."""
+    beginning: str = "SUBSTRING({} FROM 1 FOR 16)"
+    """The first bytes of a stored value."""
+    exact: str = ""
+    """Follows a text that a decrypted one is compared with, so that it is compared as the plain arm's column is."""
 
 
 TYPES: dict[Kind, str] = {
@@ -123,6 +134,8 @@ DIALECTS: dict[str, Dialect] = {
         most_digits=15,  # SQLite stores a decimal as a double
         loaded=("ANALYZE",),
         length="length",
+        bytes_length="length({})",
+        beginning="substr({}, 1, 16)",
     ),
     "mysql": Dialect(
         title="MySQL/MariaDB",
@@ -138,6 +151,7 @@ DIALECTS: dict[str, Dialect] = {
         loaded=("ANALYZE TABLE {table}",),
         # MySQL can't delete from a table that the same statement queries.
         delete="DELETE FROM {table} WHERE {key} > {rows} ORDER BY {key} DESC LIMIT 1",
+        exact=" COLLATE utf8mb4_bin",
     ),
     "firebird": Dialect(
         title="Firebird",
@@ -181,14 +195,61 @@ DIALECTS: dict[str, Dialect] = {
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """A column with its type in one server's SQL."""
+    """A column with its type in one server's SQL, as one arm stores it."""
 
     column: Column
     type: str
+    secret: bool = False
+    """Whether the user named it as secret. Its values are texts in both arms."""
+    codec: Codec = PLAIN
+    """How this arm stores its values."""
 
     @property
     def name(self) -> str:
         return self.column.name
+
+    @property
+    def sealed(self) -> Encrypting | None:
+        """Its codec if this arm encrypts it."""
+        return self.codec if isinstance(self.codec, Encrypting) else None
+
+    @property
+    def opened(self) -> str:
+        """SQL for the original value."""
+        if not self.secret:
+            return self.name
+        text = self.codec.open(self.name, self.column.length)
+        if self.sealed is None or self.sealed.opens_null or not (self.column.empty_is_null or self.column.marked):
+            return text
+        return f"CASE WHEN {self.name} IS NOT NULL THEN {text} END"
+
+    @property
+    def selected(self) -> str:
+        """The same in a list of what is selected. A server would call it by the whole expression."""
+        computed = self.sealed is not None and not self.sealed.client_side
+        return f"{self.opened} AS {self.name}" if computed else self.opened
+
+    @property
+    def blind_name(self) -> str:
+        """The name of the column with its blind index; empty: it has none."""
+        return f"{self.name}{BLIND}" if self.codec.blind else ""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that its values fill."""
+        return [self.name, self.blind_name] if self.blind_name else [self.name]
+
+    @property
+    def definitions(self) -> list[str]:
+        """The columns that its values fill, with their types."""
+        types = [self.type, self.codec.blind.column] if self.codec.blind else [self.type]
+        return [f"{name} {type_}" for name, type_ in zip(self.names, types, strict=True)]
+
+    def written(self, value: str) -> list[str]:
+        """SQL for what is stored of a value: for each of `names`. `value`: SQL for a text."""
+        length = self.column.length
+        values = [self.codec.seal(value, length)]
+        return [*values, self.codec.blind.of(value, length)] if self.codec.blind else values
 
 
 # ── a table that the server can hold ──────────────────────────────────────────────────────────────────────────────────
@@ -203,15 +264,23 @@ def check_width(dialect: Dialect, columns: int, where: str) -> None:
         )
 
 
-def fit(dialect: Dialect, gauges: Sequence[ColumnDetector], titles: Sequence[str], where: str) -> tuple[Typed, ...]:
+def fit(
+    dialect: Dialect,
+    gauges: Sequence[ColumnDetector],
+    titles: Sequence[str],
+    where: str,
+    secret: Collection[str] = (),
+    codec: Codec = PLAIN,
+) -> tuple[Typed, ...]:
     """Return the columns with this server's types. Long texts go outside the row where they don't fit.
 
-    Raises UsageError.
+    `secret`: titles of the columns that `codec` stores. Raises UsageError.
     """
-    chosen = [
+    detected = [
         gauge.column(name, title, dialect.most_digits, dialect.most_fraction)
         for name, title, gauge in zip(names(titles, where), titles, gauges, strict=True)
     ]
+    chosen = [column.as_text if column.title in secret else column for column in detected]
     texts = dialect.texts
     for column in chosen:
         if dialect.most_literal_bytes and column.bytes > dialect.most_literal_bytes:
@@ -219,10 +288,13 @@ def fit(dialect: Dialect, gauges: Sequence[ColumnDetector], titles: Sequence[str
                 f"{where}, column '{shown(column.title)}': {column.length} characters; {dialect.title} accepts at most "
                 f"{dialect.most_literal_bytes} bytes in a statement. Remove the column"
             )
-    outside = {column.name for column in chosen if column.kind == "text" and column.length > texts.inline}
-    wanted = sum(row_bytes(dialect, each, each.name in outside) for each in chosen) + BYTES["bigint"]
-    inside = [each for each in chosen if each.kind == "text" and each.name not in outside]
-    for column in sorted(inside, key=lambda each: -each.length):
+    # Both arms need room for what the encrypted one stores, which always lies in the row.
+    movable = [column for column in chosen if column.kind == "text" and column.title not in secret]
+    outside = {column.name for column in movable if column.length > texts.inline}
+    wanted = sum(row_bytes(dialect, column, column.name in outside) for column in chosen) + BYTES["bigint"]
+    wanted += SEALED_BYTES * len(secret)
+    inside = [column for column in movable if column.name not in outside]
+    for column in sorted(inside, key=lambda column: -column.length):
         if dialect.row_bytes and wanted > dialect.row_bytes:
             wanted += row_bytes(dialect, column, True) - row_bytes(dialect, column, False)
             outside.add(column.name)
@@ -232,13 +304,18 @@ def fit(dialect: Dialect, gauges: Sequence[ColumnDetector], titles: Sequence[str
             f"{dialect.row_bytes}. Remove columns"
         )
     if dialect.page_bytes:
-        page = sum(min(row_bytes(dialect, each, each.name in outside), dialect.page_each) for each in chosen) + 8
+        page = sum(min(row_bytes(dialect, column, column.name in outside), dialect.page_each) for column in chosen) + 8
         if page > dialect.page_bytes:
             raise UsageError(
                 f"{where}: these {len(chosen)} columns take {page} bytes of a page; {dialect.title} allows {dialect.page_bytes} "
                 "for a row. Remove columns"
             )
-    return tuple(Typed(column, type_of(dialect, column, column.name in outside)) for column in chosen)
+    return tuple(
+        Typed(column, codec.column(column.length) if codec is not PLAIN else type_of(dialect, column), True, codec)
+        if column.title in secret
+        else Typed(column, type_of(dialect, column, column.name in outside))
+        for column in chosen
+    )
 
 
 def row_bytes(dialect: Dialect, column: Column, outside: bool) -> int:
@@ -282,11 +359,34 @@ def writer(dialect: Dialect, typed: Typed) -> Callable[[str], str]:
         text = plain(column, value)
         return "NULL" if text is None else dialect.literal(text) if quoted else text
 
+    if typed.sealed is not None:
+        return _sealing_writer(dialect, typed, typed.sealed)
     return (lambda value: f"CAST({write(value)} AS {typed.type})") if dialect.union else write
 
 
+def _sealing_writer(dialect: Dialect, typed: Typed, codec: Encrypting) -> Callable[[str], str]:
+    """The same for a secret column of the encrypted arm: with its blind index, if it has one."""
+    column, length = typed.column, typed.column.length
+    types = [definition.partition(" ")[2] for definition in typed.definitions]
+
+    def write(value: str) -> str:
+        text = plain(column, value)
+        if text is None:
+            values = ["NULL"] * len(types)
+        else:
+            literal = dialect.literal(text)
+            values = [codec.seal_text(text, literal, length)]
+            values += [codec.blind.of_text(text, literal, length)] if codec.blind else []
+        if dialect.union:
+            values = [f"CAST({stored} AS {type_})" for stored, type_ in zip(values, types, strict=True)]
+        return ", ".join(values)
+
+    return write
+
+
 def create(dialect: Dialect, table: str, columns: Sequence[Typed]) -> str:
-    body = ", ".join([f"{KEY} {dialect.key}", *(f"{each.name} {each.type}" for each in columns)])
+    definitions = [definition for column in columns for definition in column.definitions]
+    body = ", ".join([f"{KEY} {dialect.key}", *definitions])
     return f"CREATE TABLE {table} ({body}){dialect.table_options}"
 
 
@@ -297,10 +397,10 @@ def inserts(
 
     Holds one statement in memory.
     """
-    head = f"INSERT INTO {table} ({', '.join([KEY, *(each.name for each in columns)])}) "
+    head = f"INSERT INTO {table} ({', '.join([KEY, *(name for column in columns for name in column.names)])}) "
     head += "" if dialect.union else "VALUES "
     join, begin, end = (" UNION ALL ", "SELECT ", " FROM RDB$DATABASE") if dialect.union else (", ", "(", ")")
-    writers = [writer(dialect, each) for each in columns]
+    writers = [writer(dialect, column) for column in columns]
     parts: list[str] = []
     size = first = last = 0
     for number, (line, values) in enumerate(rows, start=1):

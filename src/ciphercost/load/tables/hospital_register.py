@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from ciphercost.host import file_stamp
 from ciphercost.load.tables import csvfile
 from ciphercost.load.tables.columns import shown
 from ciphercost.load.tables.hospital_records import FIELDS, LENGTHS, TIMES, Record, records, written
@@ -40,11 +41,11 @@ def read(path: Path, count: int = 0) -> Iterator[Record]:
 
     Raises UsageError with file, line and fix.
     """
-    found = csvfile.rows(path)
-    _, titles = next(found)
+    numbered_rows = csvfile.rows(path)
+    _, titles = next(numbered_rows)
     places = _places(path, titles)
     number = 0
-    for line, values in found if not count else islice(found, count):
+    for line, values in numbered_rows if not count else islice(numbered_rows, count):
         number += 1
         yield _record(path, line, number, values, places)
     if number < count:
@@ -83,7 +84,7 @@ def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
 
 
 def _record(path: Path, line: int, number: int, values: Sequence[str], places: Mapping[str, int]) -> Record:
-    found: list[str | int] = [number]
+    record_fields: list[str | int] = [number]
     for field, title, key in _COLUMNS:
         value = values[places[key]].strip()
         kept: str | int = value
@@ -102,8 +103,8 @@ def _record(path: Path, line: int, number: int, values: Sequence[str], places: M
             kept, wrong = _number(value)
         if wrong:
             raise UsageError(f"--csv {path}, line {line}, column '{title}': {wrong}. Fix that line or remove it")
-        found.append(kept)
-    return Record(*found)  # type: ignore[arg-type]
+        record_fields.append(kept)
+    return Record(*record_fields)  # type: ignore[arg-type]
 
 
 def _text_wrong(field: str, value: str) -> str:
@@ -144,8 +145,8 @@ def _time(value: str) -> tuple[str, str]:
 def count(path: Path, wanted: int = 0) -> int:
     """Count the file's records, at most `wanted` (0: all), and check each. Raises UsageError."""
     with csvfile.opened(path):
-        status = path.stat()
-    return _count(path, wanted, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+        stamp = file_stamp.of(path)
+    return _count(path, wanted, stamp)
 
 
 @lru_cache(maxsize=8)
@@ -156,7 +157,7 @@ def _count(path: Path, wanted: int, _: tuple[int, ...]) -> int:
 def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Record]]:
     """Return a function that yields the records of a load, from the start at each call."""
 
-    def found() -> Iterator[Record]:
+    def yield_records() -> Iterator[Record]:
         if csv is None:
             yield from records(rows, seed)
             return
@@ -165,4 +166,4 @@ def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Reco
         except UsageError as error:
             raise RunError(f"the file changed while ciphercost read it: {error}") from None
 
-    return found
+    return yield_records

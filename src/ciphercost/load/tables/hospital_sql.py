@@ -8,8 +8,8 @@ from itertools import islice
 
 import msgspec
 
-from ciphercost.load import script
 from ciphercost.load.codec import Codec
+from ciphercost.load.script_parts import Variable
 from ciphercost.load.tables import dialects
 from ciphercost.load.tables.hospital_records import (
     FIELDS,
@@ -102,17 +102,17 @@ def secret_literal(record: Record, field: str, dialect: str) -> str:
     return dialects.DIALECTS[dialect].literal(str(getattr(record, field)))
 
 
-def inserts(found: Iterable[Record], dialect: str, codec: Codec, workload: str = "") -> Iterator[str]:
+def inserts(records: Iterable[Record], dialect: str, codec: Codec, workload: str = "") -> Iterator[str]:
     """Yield INSERT statements of many records each, table by table, a notification after its parents.
 
     Holds one batch in memory.
     """
-    each = iter(found)
+    remaining = iter(records)
     layout = LAYOUTS.get(workload, Layout(TABLES, LENGTHS))
     size = BATCH.get(dialect, BATCH_ELSEWHERE)
     if layout.tables is APPLICATION and dialect == "firebird":
         size = APPLICATION_BATCH
-    while batch := list(islice(each, size)):
+    while batch := list(islice(remaining, size)):
         # Firebird inserts one row per statement, so statements are grouped into blocks with one commit.
         blocks = dialect == "firebird"
         yield from ("BEGIN",) if blocks else ()
@@ -135,7 +135,7 @@ def _value(record: Record, field: str, dialect: str, codec: Codec, layout: Layou
     return codec.named(field).seal(secret_literal(record, field, dialect), layout.secrets[field])
 
 
-def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable, ...]]:
+def variables(text: str, records: Iterable[Record]) -> list[tuple[Variable, ...]]:
     """Return the fields of a record that a transaction's script names, as variables of the agent: one set for each of
     some records.
 
@@ -145,15 +145,15 @@ def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable,
     drawn = {
         line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1
     }
-    named = [each for each in FIELDS if each not in drawn and re.search(rf"(?<![:\w]):{each}\b", text)]
+    named = [field for field in FIELDS if field not in drawn and re.search(rf"(?<![:\w]):{field}\b", text)]
     if not named:
         return []
     sets = [
         tuple(
-            script.Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name)))
+            Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name)))
             for name in named
         )
-        for record in islice(map(timed, found), SAMPLES)
+        for record in islice(map(timed, records), SAMPLES)
     ]
     if not sets:
         raise UsageError("there is no record from which an INSERT could take its values")

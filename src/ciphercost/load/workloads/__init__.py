@@ -39,13 +39,15 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
 
-from ciphercost.load import commands, requests, script, secret_sql, text_file
+from ciphercost.load import commands, opened, requests, script, secret_sql
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.program import Load, Program, Tables
+from ciphercost.load.script_parts import OPEN, SEAL, Script
 from ciphercost.load.tables import people
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
@@ -98,7 +100,9 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 def names() -> list[str]:
     """Names of all workloads: their file names."""
-    return sorted(Path(each.name).stem for each in resources.files(__name__).iterdir() if each.name.endswith(".toml"))
+    return sorted(
+        Path(entry.name).stem for entry in resources.files(__name__).iterdir() if entry.name.endswith(".toml")
+    )
 
 
 def get(name: str) -> Workload:
@@ -120,22 +124,25 @@ def full_name(name: str) -> str:
 def of_study(study: str, transaction: str) -> Workload:
     """Return one transaction of a published study's workload. Raises UsageError with the nearest name."""
     place, name = resources.files(__name__).joinpath("studies"), f"{study}/{transaction}"
-    studies = sorted({Path(each.name).stem for each in place.iterdir()})
+    studies = sorted({Path(entry.name).stem for entry in place.iterdir()})
     if study not in studies:
         raise UsageError(
             f"'{name}': no study '{study}' has its own workloads: {nearest(study, studies)}; `ciphercost list studies` shows what "
             "each study uses"
         )
-    own = {}
+    workloads = {}
     if (file := place.joinpath(f"{study}.toml")).is_file():
         whole = read(file.read_text(), name)
-        own = {each.name: msgspec.structs.replace(whole, transaction=[each]) for each in whole.transaction}
-        own |= {whole.together: whole} if whole.together else {}
+        workloads = {
+            one_transaction.name: msgspec.structs.replace(whole, transaction=[one_transaction])
+            for one_transaction in whole.transaction
+        }
+        workloads |= {whole.together: whole} if whole.together else {}
     if (folder := place.joinpath(study)).is_dir():
-        own |= {Path(each.name).stem: read(each.read_text(), name) for each in folder.iterdir()}
-    if transaction not in own:
-        raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, own)}")
-    return own[transaction]
+        workloads |= {Path(entry.name).stem: read(entry.read_text(), name) for entry in folder.iterdir()}
+    if transaction not in workloads:
+        raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, workloads)}")
+    return workloads[transaction]
 
 
 def read(text: str, name: str) -> Workload:
@@ -148,23 +155,10 @@ def read(text: str, name: str) -> Workload:
     return msgspec.structs.replace(msgspec.convert(content, Workload), name=name)
 
 
-def from_sql(path: Path) -> Workload:
-    """Make a workload of one transaction from the user's SQL file. Raises UsageError if the file can't be read."""
-    text = text_file.read(path, "--sql")
-    return Workload(
-        title=f"statements of {path.name}",
-        measures="your own statements",
-        transaction=[Transaction(path.name, text)],
-        name=path.name,
-        directory=str(path.parent),
-        own_sql=True,
-    )
-
-
 def has_secrets(workload: Workload) -> bool:
     """Whether any of its SQL marks a value as secret (`secret_sql`). Pure."""
-    texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
-    texts += [str(text) for own in workload.dialect.values() for text in own.values()]
+    texts = [workload.load, workload.check, *(transaction.script for transaction in workload.transaction)]
+    texts += [str(text) for overrides in workload.dialect.values() for text in overrides.values()]
     return any(secret_sql.used(text) for text in texts)
 
 
@@ -175,14 +169,14 @@ def fitting(fits: Callable[[Workload], object]) -> str:
 
 def has_marks(workload: Workload) -> bool:
     """Whether it marks requests that are encrypted even where most are not. Pure."""
-    return any(requests.marks(each.script) for each in workload.transaction)
+    return any(requests.marks(transaction.script) for transaction in workload.transaction)
 
 
 def creates(workload: Workload, dialect: str) -> bool:
     """Whether it fills tables of its own. Pure."""
-    own = workload.dialect.get(dialect, {})
-    texts = [str(own.get(name, getattr(workload, name))) for name in ("load", "loaded")]
-    return bool(workload.people or workload.records or any(each.strip() for each in texts))
+    overrides = workload.dialect.get(dialect, {})
+    texts = [str(overrides.get(name, getattr(workload, name))) for name in ("load", "loaded")]
+    return bool(workload.people or workload.records or any(text.strip() for text in texts))
 
 
 def size(text: str | int, where: str) -> int:
@@ -202,17 +196,20 @@ def prepare(
     csv: Path | None = None,
     *,
     marked_only: bool = False,
+    defined: Mapping[str, str] = MappingProxyType({}),
+    simple: bool = False,
 ) -> Program:
     """Fill in the workload's parameters for a server's dialect. Raises UsageError naming workload and parameter.
 
     `codec`: encrypts the secrets in the encrypted arm; None: nothing does. `csv`: the register's file, for a workload
-    of records. `marked_only`: encrypt only the requests that are marked SECURE.
+    of records. `marked_only`: encrypt only the requests that are marked SECURE. `defined`: variables of the user's
+    scripts with their values. `simple`: statements travel as texts.
     """
     from ciphercost.load.tables import hospital_register, hospital_sql
 
     where = f"workload {workload.name}"
     parameters: dict[str, int | str] = {name: size(value, where) for name, value in workload.parameters.items()}
-    for name, value in given.items():
+    for name, value in {**{name: defined[name] for name in parameters.keys() & defined.keys()}, **given}.items():
         if name not in parameters:
             raise UsageError(f"{where} has no parameter '{name}': {nearest(name, parameters)}")
         parameters[name] = size(value, f"{where}, {name}")
@@ -237,56 +234,59 @@ def prepare(
         path: script.evaluate(size_, parameters, f"{where}, document {path}")
         for path, size_ in workload.documents.items()
     }
-    own = workload.dialect.get(dialect, {})
-    found = (
+    overrides = workload.dialect.get(dialect, {})
+    yield_records = (
         hospital_register.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
         if workload.records
         else _none
     )
 
+    own = {**parameters, **defined}
+    """What the user's scripts find."""
+
     def made_up(of: Codec) -> Iterator[str]:
         if workload.people:
-            batch = int(own.get("batch", PEOPLE_BATCH))
+            batch = int(overrides.get("batch", PEOPLE_BATCH))
             yield from people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
-        yield from hospital_sql.inserts(found(), dialect, of, workload.name)
+        yield from hospital_sql.inserts(yield_records(), dialect, of, workload.name)
 
-    def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
-        text, here = str(own.get(each.name, each.script)), _place(workload, each)
+    def parsed(transaction: Transaction) -> Iterator[tuple[str, int, Script]]:
+        text, here = str(overrides.get(transaction.name, transaction.script)), _place(workload, transaction)
         if dialect == "http":
-            asked = requests.parse(text, parameters, here, Path(workload.directory) if workload.own_sql else None)
-            yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
+            asked = requests.parse(text, own, here, Path(workload.directory) if workload.own_sql else None)
+            yield transaction.name, transaction.weight, requests.unmarked(asked, clear=marked_only)
             return
         if dialect in commands.DIALECTS:
-            yield each.name, each.weight, commands.parse(text, parameters, here)
+            yield transaction.name, transaction.weight, commands.parse(text, own, here)
             return
         if workload.own_sql:
-            yield each.name, each.weight, script.parse(text, parameters, here, dialect=dialect)
+            yield transaction.name, transaction.weight, script.parse(text, own, here, dialect=dialect, simple=simple)
             return
-        sets = hospital_sql.variables(text, found()) if workload.records else []
+        sets = hospital_sql.variables(text, yield_records()) if workload.records else []
         # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
         # multiplied by `unit`.
         unit = hospital_sql.SAMPLES if workload.records else 1
         known = {**parameters, **hospital_sql.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
-            weight = each.weight * unit // max(1, len(sets))
+            weight = transaction.weight * unit // max(1, len(sets))
             plain = script.parse(secret_sql.expand(text, where=here), known, here, variables, dialect)
             if codec:
                 sealed = script.parse(secret_sql.expand(text, codec, here), known, here, variables, dialect)
                 plain = script.by_arm(plain, sealed)
-            yield each.name, weight, plain
+            yield transaction.name, weight, plain
 
     def tables(of: Codec) -> Tables:
-        load = secret_sql.expand(str(own.get("load", workload.load)), of, f"{where}, load")
-        check = secret_sql.expand(str(own.get("check", workload.check)), of, f"{where}, check")
+        load = secret_sql.expand(str(overrides.get("load", workload.load)), of, f"{where}, load")
+        check = secret_sql.expand(str(overrides.get("check", workload.check)), of, f"{where}, check")
         if isinstance(of, Encrypting) and of.client_side:
-            if script.OPEN in load or script.SEAL in load:
+            if OPEN in load or SEAL in load:
                 raise UsageError(
                     f"{where}, load: in a load the application can seal only literals; use --workload hospital-client"
                 )
-            if script.opens(check, f"{where}, check"):
+            if opened.opens(check, f"{where}, check"):
                 # Read them as hexadecimal digits, since the agent's query returns only valid text.
-                check = re.sub(rf"{re.escape(script.OPEN)}([\w.]+)", lambda found: of.hex(found[1]), check)
-        rest = Load(str(own.get("loaded", workload.loaded)), parameters, f"{where}, loaded")
+                check = re.sub(rf"{re.escape(OPEN)}([\w.]+)", lambda match: of.hex(match[1]), check)
+        rest = Load(str(overrides.get("loaded", workload.loaded)), parameters, f"{where}, loaded")
 
         def more() -> Iterator[str]:
             yield from made_up(of)
@@ -295,8 +295,15 @@ def prepare(
         check = script.fill(check, parameters, f"{where}, check")
         return Tables(Load(load, parameters, f"{where}, load", more), check, of)
 
-    transactions = tuple(each for transaction in workload.transaction for each in parsed(transaction))
-    thoughts = [weight * script.think_us(each, f"{where}, {name}") for name, weight, each in transactions]
+    transactions = tuple(
+        weighted_script
+        for transaction in workload.transaction
+        for weighted_script in parsed(transaction)
+        if weighted_script[1]
+    )
+    thoughts = [
+        weight * script.think_us(agent_script, f"{where}, {name}") for name, weight, agent_script in transactions
+    ]
     clear = tables(PLAIN)
     return Program(
         name=workload.name,
@@ -305,7 +312,7 @@ def prepare(
         sealed=tables(codec) if codec else None,
         key=codec.agent_key if codec else None,
         transactions=transactions,
-        read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
+        read_only=workload.read_only or all(agent_script.read_only for _, _, agent_script in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
         documents=documents,
@@ -320,15 +327,15 @@ def prepare(
 
 def _values(workload: Workload, parameters: Mapping[str, int | str], where: str) -> dict[str, float]:
     """Return the secret values of one operation on average, by what happens to them; {} unless every transaction tells them."""
-    found: dict[str, float] = {}
-    weights = sum(each.weight for each in workload.transaction)
-    for each in workload.transaction:
-        if each.values is None:
+    averages: dict[str, float] = {}
+    weights = sum(transaction.weight for transaction in workload.transaction)
+    for transaction in workload.transaction:
+        if transaction.values is None:
             return {}
-        for name, expression in each.values.items():
-            count = script.evaluate(expression, parameters, f"{where}, {each.name}, {name}")
-            found[name] = found.get(name, 0.0) + count * each.weight / weights
-    return found
+        for name, expression in transaction.values.items():
+            count = script.evaluate(expression, parameters, f"{where}, {transaction.name}, {name}")
+            averages[name] = averages.get(name, 0.0) + count * transaction.weight / weights
+    return averages
 
 
 def _place(workload: Workload, transaction: Transaction) -> str:

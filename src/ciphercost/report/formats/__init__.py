@@ -37,14 +37,14 @@ def get(name: str) -> Callable[[Result], str]:
 
 def writer(name: str) -> Callable[[Result, Path, Path, float | None], None] | None:
     """The writer of a format that is not text; None for a text format. Raises UsageError with the nearest name."""
-    found: Callable[[Result, Path, Path, float | None], None] | None = getattr(REGISTRY.get(name), "write", None)
-    return found
+    write: Callable[[Result, Path, Path, float | None], None] | None = getattr(REGISTRY.get(name), "write", None)
+    return write
 
 
 def gate(name: str) -> Callable[[Result, float], tuple[str, int]] | None:
     """What renders a format with each cell checked against a budget, and the exit status; None for formats that don't check."""
-    found: Callable[[Result, float], tuple[str, int]] | None = getattr(REGISTRY.get(name), "gated", None)
-    return found
+    gated: Callable[[Result, float], tuple[str, int]] | None = getattr(REGISTRY.get(name), "gated", None)
+    return gated
 
 
 def with_price() -> list[str]:

@@ -26,15 +26,19 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
     for key, label, more, less in METRICS:
         if key not in imported.costs:
             continue
-        own = imported.costs[key]
+        imported_cost = imported.costs[key]
         known = cell.overhead.get(key)
-        shown = known or Estimate(own.ratio, own.within_low or own.ratio, own.within_high or own.ratio)
+        shown = known or Estimate(
+            imported_cost.ratio,
+            imported_cost.within_low or imported_cost.ratio,
+            imported_cost.within_high or imported_cost.ratio,
+        )
         # Without an interval it is unknown how many digits are significant; one decimal is generous.
-        rough = shown if known or own.within_low else Estimate(own.ratio, 0.9, 1.1)
+        rough = shown if known or imported_cost.within_low else Estimate(imported_cost.ratio, 0.9, 1.1)
         yield from figure_row(
             label, worded(rough, more, less), interval(known, more, less) if known else "NO INTERVAL", levels(cell, key)
         )
-        if own.within_low and own.within_high:
+        if imported_cost.within_low and imported_cost.within_high:
             text = (
                 f"within these two runs: {interval(shown, more, less)}; an interval over several runs would be wider, "
                 "because runs differ more than the seconds within a run"
@@ -57,7 +61,7 @@ def _shares(cell: Cell) -> Iterator[str]:
     """Shares of CPU time by arm, in %, from rows of sar or atop."""
     tables = {arm: cell.arms[arm]["host"] for arm in ARMS if cell.arms.get(arm, {}).get("host")}
     for arm, table in tables.items():
-        words = ", ".join(f"{name.removeprefix('host_')} {each['mean']:.1f}" for name, each in table.items())
+        words = ", ".join(f"{name.removeprefix('host_')} {share['mean']:.1f}" for name, share in table.items())
         yield from wrap(f"CPU time, {arm}: {words} %", "  ", "    ")
 
 
@@ -105,20 +109,20 @@ def target(cell: Cell) -> tuple[str, str]:
 
     ANY if the figures don't tell which server it was, and the mechanism doesn't either.
     """
-    own = mechanisms.find(cell.mechanism)
+    mechanism = mechanisms.find(cell.mechanism)
     engine = engine_of(cell)
-    if not engine and cell.engine == "web" and (own is None or own.name == "tls"):
+    if not engine and cell.engine == "web" and (mechanism is None or mechanism.name == "tls"):
         return OWN_SITE, "tls"
-    if not engine and own is not None:
+    if not engine and mechanism is not None:
         # The only server that has the mechanism, or its family's first.
-        fits = [name for name in engines.names() if name not in NO_TARGETS and own.serves(engines.get(name))]
-        if fits and (own.layer != "transit" or len(fits) == 1):
+        fits = [name for name in engines.names() if name not in NO_TARGETS and mechanism.serves(engines.get(name))]
+        if fits and (mechanism.layer != "transit" or len(fits) == 1):
             engine = next((name for name in ("postgresql", "mysql") if name in fits), fits[0])
     if not engine:
-        return ANY, own.name if own is not None else "tls"
-    if own is not None and own.serves(engines.get(engine)):
-        return engine, own.name
-    layers = (own.layer, *FIRST_LAYERS) if own is not None else FIRST_LAYERS
+        return ANY, mechanism.name if mechanism is not None else "tls"
+    if mechanism is not None and mechanism.serves(engines.get(engine)):
+        return engine, mechanism.name
+    layers = (mechanism.layer, *FIRST_LAYERS) if mechanism is not None else FIRST_LAYERS
     has = [name for layer in layers for name in mechanisms.of(engines.get(engine), layer)]
     return engine, has[0] if has else "tls"
 
@@ -141,7 +145,7 @@ def real_answer(result: Result) -> str:
         words += ["--workload", workload, *(["--clients", str(cell.clients)] if cell.clients else [])]
         words += ["--set", f"scale={cell.factors['scale']}"] if workload == "tpcb" and "scale" in cell.factors else []
     if any(name.startswith(f"{ANY}:") for name in targets):
-        known = list(dict.fromkeys(name for each in result.cells for name in among(each)))
+        known = list(dict.fromkeys(name for cell in result.cells for name in among(cell)))
         which = " or ".join([", ".join(known[:-1]), known[-1]]) if known else "`ciphercost list engines` names them"
         return f"{' '.join(words)}\n  (SERVER: yours, which these files don't name:\n  {which})"
     return " ".join(words)

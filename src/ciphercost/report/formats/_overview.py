@@ -32,12 +32,12 @@ def lines(cells: Sequence[Cell]) -> Iterator[str]:
 def _added(cell: Cell) -> list[str] | str:
     if not cell.overhead:
         return standing(cell)
-    if (found := added_text.of(cell)) is None:
+    if (added_cost := added_text.of(cell)) is None:
         return priced(cell)
     return [
-        *added_text.figures(found),
-        added_text.levels(found),
-        cost(found.key, found.ratio),
+        *added_text.figures(added_cost),
+        added_text.levels(added_cost),
+        cost(added_cost.key, added_cost.ratio),
         _figure(cell, "throughput" if "throughput" in cell.overhead else "")[0],
     ]
 
@@ -85,7 +85,7 @@ def columned(heads: Sequence[str], shown: Sequence[tuple[str, Sequence[str] | st
     left = 2 + max(0, min(room, longest))
     places = []
     for head, width in zip(heads, widths, strict=True):
-        places.append(left + 2 if any(each in head for each in LEFT) else -(left + 2 + width))
+        places.append(left + 2 if any(mark in head for mark in LEFT) else -(left + 2 + width))
         left += 2 + width
     for name, texts in [("", heads), *shown]:
         if isinstance(texts, str):

@@ -8,7 +8,7 @@ from ciphercost import studies
 from ciphercost.model.result import Cell
 from ciphercost.model.study import StudyResult
 from ciphercost.report.layout import WIDTH, row, wrap
-from ciphercost.studies.sheet import FINDINGS, SOURCES, Report, Sheet, sources
+from ciphercost.studies.sheet import FINDINGS, INCOMPLETE, SOURCES, Report, Sheet, sources
 
 INDENT = 2
 
@@ -24,13 +24,17 @@ def text(report: Report) -> str:
 
 
 def _report(report: Report) -> Iterator[str]:
+    if report.lost:
+        yield from wrap(f"! {INCOMPLETE}: {report.lost}", "", "  ")
+        yield ""
     yield from wrap(report.verdict, "", "  ")
     yield from wrap(report.compared, "  ", "  ")
     yield ""
     yield from wrap(report.title)
     for sheet in report.sheets:
-        yield ""
-        yield from lines(sheet)
+        if not sheet.folded:
+            yield ""
+            yield from lines(sheet)
     for paragraph in report.method:
         yield ""
         yield from wrap(paragraph)
@@ -44,18 +48,25 @@ def _report(report: Report) -> Iterator[str]:
         yield f"{FINDINGS}:"
         for finding in report.findings:
             yield from wrap(f"- {finding}", "", "  ")
+    for sheet in report.sheets:
+        if sheet.folded:
+            yield ""
+            yield from lines(sheet)
 
 
 def lines(sheet: Sheet) -> Iterator[str]:
     """One table: names on the left, figures on the right, each column as wide as its texts."""
-    heads = [each.split("\n") for each in sheet.head]
+    heads = [column_head.split("\n") for column_head in sheet.head]
     deep = max(map(len, heads))
-    head = [tuple(("", *[""] * (deep - len(each)), *each)[number + 1] for each in heads) for number in range(deep)]
-    whole = [each for each in (*head, *sheet.rows) if len(each) > 1]
-    widths = [max(len(each[at]) for each in whole) for at in range(1, len(sheet.head))]
+    head = [
+        tuple(("", *[""] * (deep - len(head_lines)), *head_lines)[number + 1] for head_lines in heads)
+        for number in range(deep)
+    ]
+    whole = [texts for texts in (*head, *sheet.rows) if len(texts) > 1]
+    widths = [max(len(texts[at]) for texts in whole) for at in range(1, len(sheet.head))]
     # Rows below a subheading are indented further.
-    inset = INDENT * (1 + any(len(each) == 1 for each in sheet.rows))
-    wanted = max(len(each[0]) for each in whole) + inset
+    inset = INDENT * (1 + any(len(texts) == 1 for texts in sheet.rows))
+    wanted = max(len(texts[0]) for texts in whole) + inset
     gap = 2 if sum(widths) + 2 * len(widths) + wanted <= WIDTH else 1
     label = min(wanted, WIDTH - sum(widths) - gap * len(widths))
     ends, at = [], max(label, INDENT)
@@ -64,9 +75,9 @@ def lines(sheet: Sheet) -> Iterator[str]:
         ends.append(-at)
     if sheet.title:
         yield from wrap(sheet.title)
-    for each in (*head, *sheet.rows):
-        if any(each):
-            yield from _row(each, label, ends, inset)
+    for texts in (*head, *sheet.rows):
+        if any(texts):
+            yield from _row(texts, label, ends, inset)
     for note in (sheet.note, sources(sheet)):
         if note:
             yield from wrap(note, " " * INDENT, " " * INDENT)

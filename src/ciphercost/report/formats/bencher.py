@@ -14,17 +14,17 @@ from ciphercost.report import tracked
 
 def render(result: Result) -> str:
     """Indented JSON. A cell that was not proven, or has no number, is left out."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for each in tracked.figures(result):
-        estimate = each.row.estimate
-        found.setdefault(each.id, {})[measure(each.row.key)] = {
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for figure in tracked.figures(result):
+        estimate = figure.row.estimate
+        benchmarks.setdefault(figure.id, {})[measure(figure.row.key)] = {
             "value": estimate.ratio,
             "lower_value": estimate.low,
             "upper_value": estimate.high,
         }
-        for arm, share in tracked.failed(each.cell).items():
-            found[each.id][f"failed-slices-{arm}"] = {"value": share}
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+        for arm, share in tracked.failed(figure.cell).items():
+            benchmarks[figure.id][f"failed-slices-{arm}"] = {"value": share}
+    return msgspec.json.format(msgspec.json.encode(benchmarks), indent=2).decode()
 
 
 def measure(metric: str) -> str:

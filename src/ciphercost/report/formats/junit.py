@@ -47,7 +47,7 @@ def gated(result: Result, limit: float) -> tuple[str, int]:
 
 
 def _document(result: Result, limit: float | None) -> str:
-    gates = {} if limit is None else {each.cell: each for each in cost_gate.gate(result, 0, limit)}
+    gates = {} if limit is None else {gate.cell: gate for gate in cost_gate.gate(result, 0, limit)}
     cases = [
         _case(name, cell, gates.get(number), limit)
         for number, (name, cell) in enumerate(zip(cell_ids.ids(result), result.cells, strict=True))
@@ -121,16 +121,16 @@ def _outcome(cell: Cell, gate: Gate | None, limit: float | None) -> Outcome | No
     if gate.outcome == "pass" or gate.estimate is None:
         return None
     what = notation.of_what(figure_text.cost(gate.metric, gate.estimate), figure_text.LABELS[gate.metric])
-    said = f"{what} (95 % CI {figure_text.bounds(gate.metric, gate.estimate)})"
-    said += f"; {gate.reason}" if gate.reason else ""
+    statement = f"{what} (95 % CI {figure_text.bounds(gate.metric, gate.estimate)})"
+    statement += f"; {gate.reason}" if gate.reason else ""
     if gate.outcome == "fail":
-        return Outcome("failure", "over-budget", f"above the budget of {_percent(limit)}: {said}")
+        return Outcome("failure", "over-budget", f"above the budget of {_percent(limit)}: {statement}")
     why = (
         "this can't be judged"
         if gate.doubt in ("no-cost", "uneven", "failures")
         else f"the interval includes the budget of {_percent(limit)}"
     )
-    return Outcome("skipped", "unresolved", f"{why}: {said}")
+    return Outcome("skipped", "unresolved", f"{why}: {statement}")
 
 
 def _seconds(cell: Cell) -> float:

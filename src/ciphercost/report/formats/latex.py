@@ -108,8 +108,8 @@ def _rows(result: Result) -> Iterator[str]:
             why = escaped(f"{cell_text.standing(cell)}: {cell.reason}")
             yield rf"{escaped(name)} & \multicolumn{{4}}{{p{{0.5\linewidth}}}}{{{why}}} \\"
         named = name + (f" ({cell_text.standing(cell)})" if cell_text.standing(cell) else "")
-        for row, each in enumerate(figures):
-            columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
+        for row, figure in enumerate(figures):
+            columns = (named if not row else "", figure.label, figure.cost, figure.interval, figure.levels)
             yield f"{' & '.join(map(escaped, columns))} \\\\"
 
 

@@ -79,12 +79,15 @@ def _families(result: Result) -> Iterator[Family]:
         ]
         yield Family(name, "gauge", "", help_, samples)
     yield _states(
-        "verdict", "whether the arms differ", [(_labels(*each), each[1].verdict) for each in cells], get_args(Verdict)
+        "verdict",
+        "whether the arms differ",
+        [(_labels(*named_cell), named_cell[1].verdict) for named_cell in cells],
+        get_args(Verdict),
     )
     yield _states(
         "status",
         "ok: proven and measured; a cell with another status has no figures",
-        [(_labels(*each), each[1].status) for each in cells],
+        [(_labels(*named_cell), named_cell[1].status) for named_cell in cells],
         get_args(Status),
     )
     yield Family(
@@ -92,7 +95,7 @@ def _families(result: Result) -> Iterator[Family]:
         "info",
         "",
         "versions and counts behind a cell's figures",
-        [Sample(_about(*each), 1, "_info") for each in cells],
+        [Sample(_about(*named_cell), 1, "_info") for named_cell in cells],
     )
     yield Family("run", "info", "", "the run and its machine", [Sample(_run(result), 1, "_info")])
     if (started := _seconds(result.started)) is not None:
@@ -157,10 +160,10 @@ def _lines(family: Family) -> Iterator[str]:
     if family.unit:
         yield f"# UNIT {name} {family.unit}"
     yield f"# HELP {name} {escaped(family.help)}"
-    for each in family.samples:
+    for sample in family.samples:
         # An empty label is the same as none.
-        labels = ",".join(f'{key}="{escaped(value)}"' for key, value in each.labels.items() if value)
-        yield f"{name}{each.suffix}{f'{{{labels}}}' if labels else ''} {each.value!r}"
+        labels = ",".join(f'{key}="{escaped(value)}"' for key, value in sample.labels.items() if value)
+        yield f"{name}{sample.suffix}{f'{{{labels}}}' if labels else ''} {sample.value!r}"
 
 
 def escaped(text: str) -> str:

@@ -11,13 +11,14 @@ from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Part, Parts, Result
+from ciphercost.model.sizes import size
 from ciphercost.model.spec import ARMS
 from ciphercost.report import disturbed, document, first_screen, money
 from ciphercost.report.blocks import Note, Standing, Topic, only
 from ciphercost.report.formats import _imported, _overview, _profile
 from ciphercost.report.layout import WIDTH, named, row, wrap
 from ciphercost.report.renderers import terminal as blocks_as_text
-from ciphercost.report.words import unit_cost_text
+from ciphercost.report.words import cell_text, unit_cost_text
 from ciphercost.report.words.cell_text import (
     failed_proof,
     heading,
@@ -34,7 +35,6 @@ from ciphercost.report.words.figure_text import (
     levels,
     plus,
     printable,
-    size,
 )
 from ciphercost.report.words.verdict_text import told
 
@@ -45,19 +45,19 @@ def render(result: Result) -> str:
     """The answer and summary; every cell, with one table per experiment; where the cost comes from; the machine."""
     blocks = []
     above: Cell | None = None
-    said = {told(result)}
+    reasons_given = {told(result), *(cell.reason for cell in result.cells if result.study is not None)}
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
         # A control that was measured with other cells appears in their lines; if it is the reference, it has a row of its own.
         controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         alone = shown[0] if len(shown) == 1 else None
-        made = block(alone, result.cells, above, said) if alone else table(shown, result.cells, said)
+        text = block(alone, result.cells, above, reasons_given) if alone else table(shown, result.cells, reasons_given)
         above = alone
-        blocks.append("\n".join([made, *lost(controls, said), *_profile.lines(shown)]))
+        blocks.append("\n".join([text, *lost(controls, reasons_given), *_profile.lines(shown)]))
     if where := list(parts(result)):
         blocks.append("\n".join(where))
-    blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
+    blocks += ["\n".join(curve(shown_curve)) for shown_curve in curves.shown(result.curves)]
     if result.study is not None:
         from ciphercost.report.formats import _study
 
@@ -99,25 +99,30 @@ def first(screen: first_screen.FirstScreen) -> Iterator[str]:
     yield RULE
 
 
-def lost(controls: Iterable[Cell], said: set[str]) -> Iterator[str]:
-    """Controls that failed for a reason that the report has not given yet. `said`: those that it has."""
+def lost(controls: Iterable[Cell], reasons_given: set[str]) -> Iterator[str]:
+    """Controls that failed for a reason that the report has not given yet. `reasons_given`: those that it has."""
     for cell in controls:
-        if cell.status != "ok" and cell.reason not in said:
+        if cell.status != "ok" and cell.reason not in reasons_given:
             name = cell.variant or cell.mechanism
-            yield from wrap(f"! the control {name}: {no_number(cell, said)}", "  ", "    ")
+            yield from wrap(f"! the control {name}: {no_number(cell, reasons_given)}", "  ", "    ")
 
 
-def table(cells: list[Cell], everything: Sequence[Cell] = (), said: set[str] | None = None) -> str:
-    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings. `said`: see `no_number`."""
-    return "\n".join(_rows(cells, everything, set() if said is None else said))
+def table(cells: list[Cell], everything: Sequence[Cell] = (), reasons_given: set[str] | None = None) -> str:
+    """An experiment of several cells: a row per cell, the cheapest first, then proofs and warnings.
+
+    `reasons_given`: see `no_number`.
+    """
+    return "\n".join(_rows(cells, everything, set() if reasons_given is None else reasons_given))
 
 
-def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iterator[str]:
+def _rows(cells: list[Cell], everything: Sequence[Cell], reasons_given: set[str]) -> Iterator[str]:
     reference = next((cell for cell in cells if not is_control(cell)), cells[0])
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
     yield from wrap(
-        heading(reference, without=tuple(name for name in words[0] if len({each[name] for each in words}) > 1))
+        heading(
+            reference, without=tuple(name for name in words[0] if len({cell_words[name] for cell_words in words}) > 1)
+        )
     )
     shared = max(cell.sessions for cell in cells)
     sessions = f"{shared} session{'s' * (shared != 1)}"
@@ -145,16 +150,38 @@ def _rows(cells: list[Cell], everything: Sequence[Cell], said: set[str]) -> Iter
                 yield from wrap(str(note), "    ", "      ")
     for cell in cells:
         if cell not in shown:
-            yield from wrap(f"{names[id(cell)]}: {no_number(cell, said)}", "  ")
+            yield from wrap(f"{names[id(cell)]}: {no_number(cell, reasons_given)}", "  ")
     for text, where in _grouped(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
         for note in notes[id(cell)]:
             if note.topic in BELOW_TABLE:
                 yield from wrap(f"{names[id(cell)]}: {note.text}", "  ")
+    yield from _stored(shown, names)
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
-    for text, where in _grouped(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
+    for text, where in _grouped(
+        cells, ((names[id(cell)], warning.text) for cell in cells for warning in cell.warnings)
+    ):
         yield from wrap(f"! {where}{text}", "  ", "    ")
+
+
+def _stored(cells: list[Cell], names: dict[int, str]) -> Iterator[str]:
+    """How much larger tables and indexes are, and what stored values reveal, each once with the cells that it was seen in."""
+    sizes = (
+        (names[id(cell)], f"stored bytes, {what}: {growth} ({both})")
+        for cell in cells
+        for what, growth, both in cell_text.stored(cell)
+    )
+    for text, where in _grouped(cells, sizes):
+        yield from wrap(f"{where}{text}", "  ", "    ")
+    if any(cell.layer == "column" for cell in cells):
+        found = (
+            (names[id(cell)], f"{finding.severity}: {cell_text.left_open(finding)}")
+            for cell in cells
+            for finding in cell_text.by_severity(cell.findings)
+        )
+        for text, where in _grouped(cells, found):
+            yield from wrap(f"finding, {where}{text}", "  ", "    ")
 
 
 IN_TABLE: tuple[Topic, ...] = ("reference", "control", "prediction")
@@ -169,6 +196,7 @@ BELOW_TABLE: tuple[Topic, ...] = (
     "hop",
     "link",
     "log",
+    "retries",
 )
 """Notes below the table, each after the name of its cell."""
 NAMES = 22
@@ -197,16 +225,16 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
     for cell in shown:
         for arm in ARMS:
             words = [
-                f"{label} {worded(each)} ({interval(each)})"
+                f"{label} {worded(estimate)} ({interval(estimate)})"
                 for key, label in (("server_cpu", "server CPU"), ("client_cpu", "client CPU"))
-                if (each := cell.client_against_reference.get(f"{key}_{arm}"))
+                if (estimate := cell.client_against_reference.get(f"{key}_{arm}"))
             ]
             if words:
                 yield from wrap(
                     f"{names[id(cell)]} against {names[id(reference)]}, {arm}: {', '.join(words)}", "    ", "      "
                 )
     for text, where in _grouped(
-        shown, ((names[id(cell)], each) for cell in shown for each in round_trips.lines(cell.chatter))
+        shown, ((names[id(cell)], line) for cell in shown for line in round_trips.lines(cell.chatter))
     ):
         yield from wrap(f"{where}{text}", "  ", "    ")
     for cell in shown:
@@ -219,10 +247,10 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
                 break
 
 
-def _grouped(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _grouped(cells: list[Cell], named_texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Each text once, with the cells it applies to; empty if it applies to all."""
     variants: dict[str, list[str]] = {}
-    for variant, text in said:
+    for variant, text in named_texts:
         variants.setdefault(text, []).append(variant)
     for text, those in variants.items():
         yield text, "" if len(those) == len(cells) else f"{', '.join(those)}: "
@@ -238,18 +266,20 @@ def parts(result: Result) -> Iterator[str]:
         yield from _in_transit(result.parts)
         yield "  `ciphercost predict` turns these into the figures of your own server"
     names: tuple[str, ...] = ()
-    for each in unit_cost_text.rows(result.costs):
-        own = tuple(f"per {unit_cost_text.unit(cost)}{' (time)' * (cost.measure == 'time')}" for cost in each.costs)
-        if own != names:
-            yield from _of_parts("", *own)
-            names = own
-        yield from _of_parts(f"{each.name}, {each.end}", *(with_error(cost.us) for cost in each.costs))
-        floors = ["" if cost.floor_us is None else f"{number(cost.floor_us)} µs" for cost in each.costs]
+    for unit_row in unit_cost_text.rows(result.costs):
+        heads = tuple(
+            f"per {unit_cost_text.unit(cost)}{' (time)' * (cost.measure == 'time')}" for cost in unit_row.costs
+        )
+        if heads != names:
+            yield from _of_parts("", *heads)
+            names = heads
+        yield from _of_parts(f"{unit_row.name}, {unit_row.end}", *(with_error(cost.us) for cost in unit_row.costs))
+        floors = ["" if cost.floor_us is None else f"{number(cost.floor_us)} µs" for cost in unit_row.costs]
         if any(floors):
             yield from _of_parts("  the cipher alone", *floors)
     if unknown:
         yield from wrap(f"! {unknown}", "  ", "    ")
-    worst = max([*(each.worst for each in result.parts), *(each.worst for each in result.costs)], default=0.0)
+    worst = max([*(fit.worst for fit in result.parts), *(cost.worst for cost in result.costs)], default=0.0)
     if worst > DOUBTFUL:
         yield from wrap(
             f"! a cell is {worst:.1f} standard errors off the fit: these parts do not explain all of the cost here",
@@ -258,14 +288,14 @@ def parts(result: Result) -> Iterator[str]:
         )
 
 
-def _in_transit(found: Sequence[Parts]) -> Iterator[str]:
+def _in_transit(fits: Sequence[Parts]) -> Iterator[str]:
     yield from _of_parts("", "per connection", "per operation", "per byte")
-    for each in found:
-        fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
-        yield from _of_parts(f"{each.engine} {each.mechanism}, {each.end}", *fitted)
-        if each.floor_ns is not None:
-            yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
-        if (even := each.break_even_bytes) is not None:
+    for fit in fits:
+        fitted = plus(fit.handshake_us, "µs"), plus(fit.request_us, "µs"), plus(fit.byte_ns, "ns")
+        yield from _of_parts(f"{fit.engine} {fit.mechanism}, {fit.end}", *fitted)
+        if fit.floor_ns is not None:
+            yield f"  {'  the cipher alone, in the agent’s library':<62}{number(fit.floor_ns)} ns"
+        if (even := fit.break_even_bytes) is not None:
             yield from wrap(
                 f"a handshake costs as much as {size(even.value)} of response data ({size(even.low)} to {size(even.high)})",
                 "    ",
@@ -304,12 +334,17 @@ def curve(of: Curve) -> Iterator[str]:
         yield f"{last:<59} {bar}".rstrip()[:WIDTH]
 
 
-def block(cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None, said: set[str] | None = None) -> str:
-    """One cell. It has figures only if it was proven. `above`: the cell printed before it, with perhaps the same proof. `said`: see `no_number`."""
-    return "\n".join(_lines(cell, everything, above, set() if said is None else said))
+def block(
+    cell: Cell, everything: Sequence[Cell] = (), above: Cell | None = None, reasons_given: set[str] | None = None
+) -> str:
+    """One cell. It has figures only if it was proven.
+
+    `above`: the cell printed before it, with perhaps the same proof; `reasons_given`: see `no_number`.
+    """
+    return "\n".join(_lines(cell, everything, above, set() if reasons_given is None else reasons_given))
 
 
-def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set[str]) -> Iterator[str]:
+def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, reasons_given: set[str]) -> Iterator[str]:
     yield from wrap(heading(cell))
     if cell.imported is not None:
         yield from _imported.lines(cell, cell.imported)
@@ -317,15 +352,15 @@ def _lines(cell: Cell, everything: Sequence[Cell], above: Cell | None, said: set
         return
     known = document.of_cell(cell, everything, details=False)
     if not cell.overhead and cell.status != "ok":
-        yield from wrap(f"this cell has no number: {no_number(cell, said)}", "  ")
+        yield from wrap(f"this cell has no number: {no_number(cell, reasons_given)}", "  ")
         for status in only(Standing, known):
             for failed in status.failed:
                 yield from wrap(failed_proof(failed), "  ")
         return
     if above is not None and not above.status == cell.status == "ok":
         above = None
-    for each in known:
-        yield from blocks_as_text.block(each, above)
+    for cell_block in known:
+        yield from blocks_as_text.block_lines(cell_block, above)
 
 
 NAME_WIDTH = 24
@@ -339,7 +374,7 @@ def protected(cells: list[Cell]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for cell in shown:
         iv = f"iv={cell.factors['iv']}" if cell.layer == "column" and "iv" in cell.factors else ""
-        name = " ".join(each for each in (cell.engine, cell.version, cell.mechanism, iv) if each)
+        name = " ".join(word for word in (cell.engine, cell.version, cell.mechanism, iv) if word)
         alike.setdefault(name, []).extend(protects(cell))
     lines = row(("", 2), ("what it protects", 3 + NAME_WIDTH))
     for name, texts in alike.items():
@@ -370,7 +405,7 @@ def footer(result: Result) -> str:
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
-    if said := disk.words(machine):
-        lines.append(said)
+    if disk_words := disk.words(machine):
+        lines.append(disk_words)
     lines.append(f"run {result.id}, seed {result.seed}")
     return "\n".join(line for text in lines for line in wrap(text))

@@ -92,8 +92,8 @@ def _with_names(plot: Plot, pair: Pair) -> Plot:
     texts = pair_text.worded((plot.title, plot.finding, plot.table, plot.note, plot.caption), pair)
     title, finding, table, note, caption = texts
     charts = {
-        width: Chart(_named(each.spec, pair), _named(each.data, pair), each.one_of_many)
-        for width, each in plot.charts.items()
+        width: Chart(_named(chart.spec, pair), _named(chart.data, pair), chart.one_of_many)
+        for width, chart in plot.charts.items()
     }
     return plot._replace(
         title=title,
@@ -109,10 +109,10 @@ def _with_names(plot: Plot, pair: Pair) -> Plot:
 def _named(value: Any, pair: Pair) -> Any:
     """A part of a chart: sentences and arms by name; names of fields and expressions stay as they are."""
     if isinstance(value, dict):
-        return {key: pair.worded(each) if _is_text(key, each) else _named(each, pair) for key, each in value.items()}
+        return {key: pair.worded(part) if _is_text(key, part) else _named(part, pair) for key, part in value.items()}
     if value == list(ARMS):
         return [pair.reference.name, pair.compared.name]
-    return [_named(each, pair) for each in value] if isinstance(value, list) else value
+    return [_named(part, pair) for part in value] if isinstance(value, list) else value
 
 
 def _is_text(key: str, value: Any) -> bool:
@@ -129,20 +129,20 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
         raise UsageError(
             f"-o {output}: --format {form} doesn't write .{other}; use --format {other} or -o {output.with_suffix(f'.{form}')}"
         )
-    made = [plot for plot in every(of) if plot.charts]
-    if not made:
+    charted = [plot for plot in every(of) if plot.charts]
+    if not charted:
         raise UsageError(f"no plot for {output}: no cell of this run has a number")
     single = output.suffix.lower() == f".{form}" and not output.is_dir()
-    if single and len(of.result.cells) > 1 and len(made) > 1:
+    if single and len(of.result.cells) > 1 and len(charted) > 1:
         raise UsageError(
-            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, but a file holds one; "
+            f"-o {output}: this run has {len(of.result.cells)} cells and {len(charted)} plots, but a file holds one; "
             f"name a directory with -o, e.g. -o {output.with_suffix('')}"
         )
-    made = made[:1] if single else made
+    charted = charted[:1] if single else charted
     written = []
     try:
         (output.parent if single else output).mkdir(parents=True, exist_ok=True)
-        for plot in made:
+        for plot in charted:
             # A file needs the note, because no page around it explains the marks.
             drawn = plot.drawn(heading=[*heading(of.result, plot), *filter(None, [plot.note])])
             path = output if single else output / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"

@@ -106,9 +106,9 @@ def svg(chart: Chart, label: str, *, page: bool, heading: Sequence[str] = ()) ->
         # Without rows, types can't be detected; every chart states its own.
         _compiled[key] = vl_convert.vegalite_to_vega(spec, vl_version="v5_20")
     vega = copy.deepcopy(_compiled[key])
-    for each in vega["data"]:
-        if each["name"] in data:
-            each["values"] = data[each["name"]]
+    for dataset in vega["data"]:
+        if dataset["name"] in data:
+            dataset["values"] = data[dataset["name"]]
     return _finish(vl_convert.vega_to_svg(vega), printable(label), [printable(line) for line in heading], page=page)
 
 
@@ -117,25 +117,25 @@ def _printable(spec: Any) -> Any:
     if isinstance(spec, str):
         return printable(spec)
     if isinstance(spec, dict):
-        return {name: _printable(each) for name, each in spec.items()}
-    return [_printable(each) for each in spec] if isinstance(spec, list | tuple) else spec
+        return {name: _printable(part) for name, part in spec.items()}
+    return [_printable(part) for part in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _bare(spec: Any) -> Any:
     """A spec without its legends."""
     if isinstance(spec, dict):
-        return {name: None if name == "legend" else _bare(each) for name, each in spec.items() if name != "config"} | (
+        return {name: None if name == "legend" else _bare(part) for name, part in spec.items() if name != "config"} | (
             {"config": spec["config"]} if "config" in spec else {}
         )
-    return [_bare(each) for each in spec] if isinstance(spec, list) else spec
+    return [_bare(part) for part in spec] if isinstance(spec, list) else spec
 
 
 def png(drawn: str) -> bytes:
     """A file's SVG as PNG, at twice the resolution of a screen."""
     import vl_convert
 
-    made: bytes = vl_convert.svg_to_png(drawn, scale=2)
-    return made
+    image: bytes = vl_convert.svg_to_png(drawn, scale=2)
+    return image
 
 
 # ── cleaning up vl-convert's output
@@ -156,7 +156,7 @@ _COLOUR = re.compile(r'(?<=")#[0-9a-f]{6}(?=")')
 
 def _in_tags(change: Callable[[str], str], drawn: str) -> str:
     """Apply `change` to tags only, not to the text between them."""
-    return _TAG.sub(lambda found: change(found[0]), drawn)
+    return _TAG.sub(lambda match: change(match[0]), drawn)
 
 
 def _finish(drawn: str, label: str, heading: Sequence[str], *, page: bool) -> str:
@@ -168,17 +168,17 @@ def _finish(drawn: str, label: str, heading: Sequence[str], *, page: bool) -> st
     while (less := _EMPTY.sub("", body)) != body:
         body = less
     if page:
-        body = _in_tags(lambda tag: _COLOUR.sub(lambda found: VARIABLES.get(found[0], found[0]), tag), body)
+        body = _in_tags(lambda tag: _COLOUR.sub(lambda match: VARIABLES.get(match[0], match[0]), tag), body)
         size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         return f'<svg role="img" aria-label="{escape(label)}" {size}>{body}'
-    own = {sign: f"url(#{name})" for sign, name in PATTERNS.items()} | {BACKGROUND: "#ffffff"}
-    body = _in_tags(lambda tag: _COLOUR.sub(lambda found: own.get(found[0], found[0]), tag), body)
+    replacements = {sign: f"url(#{name})" for sign, name in PATTERNS.items()} | {BACKGROUND: "#ffffff"}
+    body = _in_tags(lambda tag: _COLOUR.sub(lambda match: replacements.get(match[0], match[0]), tag), body)
     margin = 12
     lines = list(_broken(heading, float(width)))
     above = LINE * len(lines) + 8 * bool(lines)
     wide, high = float(width) + 2 * margin, float(height) + 2 * margin + above
     top = -margin - above
-    said = "".join(
+    heading_lines = "".join(
         f'<text x="0" y="{top + margin + LINE * number + 12}" font-size="{15 if first else 13}px" '
         f'font-weight="{600 if first else 400}" fill="{INK if first else MUTED}">{escape(line)}</text>'
         for number, (line, first) in enumerate(lines)
@@ -187,7 +187,7 @@ def _finish(drawn: str, label: str, heading: Sequence[str], *, page: bool) -> st
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:g}" height="{high:g}" '
         f'viewBox="{-margin} {top} {wide:g} {high:g}" role="img" font-family="{FONT}">'
         f"<title>{escape(label)}</title>{patterns(SERVER, CLIENT, INK, STRONG)}"
-        f'<rect x="{-margin}" y="{top}" width="{wide:g}" height="{high:g}" fill="#ffffff"/>{said}{body}'
+        f'<rect x="{-margin}" y="{top}" width="{wide:g}" height="{high:g}" fill="#ffffff"/>{heading_lines}{body}'
     )
 
 
@@ -199,8 +199,8 @@ def _broken(heading: Sequence[str], width: float) -> Iterator[tuple[str, bool]]:
     """(line, whether it belongs to the title) of a heading, wrapped to the chart's width in any likely font."""
     for number, line in enumerate(heading):
         room = int(width / (9.4 if number == 0 else 7.8))
-        for each in textwrap.wrap(line, max(room, 12)):
-            yield each, number == 0
+        for part in textwrap.wrap(line, max(room, 12)):
+            yield part, number == 0
 
 
 def patterns(server: str, client: str, kernel: str, strong: str, ground: str = "#ffffff") -> str:

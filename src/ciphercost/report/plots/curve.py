@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ciphercost.estimate import curves, notation
+from ciphercost.model import sizes
 from ciphercost.model.result import Curve
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import INK, MUTED, Chart
@@ -28,14 +29,16 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _plot(curve: Curve, number: int) -> Plot:
     rows = []
     table = []
-    losses = [tuple(100 * each for each in figure_text.loss("throughput", point.throughput)) for point in curve.points]
+    losses = [
+        tuple(100 * value for value in figure_text.loss("throughput", point.throughput)) for point in curve.points
+    ]
     least, most = _domain(losses)
     cut = []
     for point, (cost, low, high) in zip(curve.points, losses, strict=True):
         rows.append({"x": point.x, "cost": cost, "low": max(low, least), "high": min(high, most)})
         cut += [{"x": point.x, "at": least, "side": "down"}] if low < least else []
         cut += [{"x": point.x, "at": most, "side": "up"}] if high > most else []
-        name = figure_text.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
+        name = sizes.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
         cpu = "" if point.server_cpu_us is None else f"{point.server_cpu_us:+,.3g} µs"
         table.append(
             (

@@ -50,12 +50,14 @@ def plots(of: Subject) -> Iterator[Plot]:
 def marks(result: Result) -> Iterator[Mark]:
     """The workloads that belong beside the line: few bytes, one round trip, and connections that stay open."""
     for cell in result.cells:
-        found = added_text.of(cell) if cell.layer == "transit" else None
-        if found is None or found.added.low <= 0:
+        added_cost = added_text.of(cell) if cell.layer == "transit" else None
+        if added_cost is None or added_cost.added.low <= 0:
             continue
         if (added_sentences.light(cell) and round_trips(cell) < 2) or len(result.cells) == 1:
-            shares = (100 * (each - 1) for each in (found.ratio.ratio, found.ratio.low, found.ratio.high))
-            yield Mark(_short(cell.workload), found.plain, *shares)
+            shares = (
+                100 * (ratio - 1) for ratio in (added_cost.ratio.ratio, added_cost.ratio.low, added_cost.ratio.high)
+            )
+            yield Mark(_short(cell.workload), added_cost.plain, *shares)
 
 
 def _short(name: str) -> str:
@@ -64,10 +66,10 @@ def _short(name: str) -> str:
 
 def _plot(added: Part, result: Result) -> Plot:
     measured = list(marks(result))
-    inside = [each for each in measured if LENGTHS[0] <= each.us <= LENGTHS[-1]]
+    inside = [mark for mark in measured if LENGTHS[0] <= mark.us <= LENGTHS[-1]]
     low = max(added.low, LEAST_SHARE * added.value)
     least = 100 * low / LENGTHS[-1]
-    most = max([100 * added.high / LENGTHS[0], *(each.high for each in inside)])
+    most = max([100 * added.high / LENGTHS[0], *(mark.high for mark in inside)])
     line = [
         {
             "us": us,
@@ -79,19 +81,19 @@ def _plot(added: Part, result: Result) -> Plot:
     ]
     points = [
         {
-            "us": each.us,
-            "percent": each.percent,
-            "low": max(least, each.low),
-            "high": each.high,
-            "name": f"{each.name}, measured",
+            "us": mark.us,
+            "percent": mark.percent,
+            "low": max(least, mark.low),
+            "high": mark.high,
+            "name": f"{mark.name}, measured",
         }
-        for each in inside
-        if each.percent > 0
+        for mark in inside
+        if mark.percent > 0
     ]
     values = [
         {"us": us, "percent": 100 * added.value / us, "name": f"{added_text.share(added, us)} at {name}"}
         for us, name in SHOWN.items()
-        if all(not 0.3 < us / each.us < 3 for each in inside)
+        if all(not 0.3 < us / mark.us < 3 for mark in inside)
     ]
     who = next(f"{cell.place or cell.engine} with {cell.mechanism}" for cell in result.cells if cell.layer == "transit")
     word, lengths = first_screen.word(result), sorted({**NAMES, **SHOWN}.items())
@@ -105,18 +107,18 @@ def _plot(added: Part, result: Result) -> Plot:
     ]
     rows += [
         (
-            f"{each.name}, measured: {number(each.us)} µs",
-            f"{number(each.percent)} % more",
-            f"{number(each.low)}–{number(each.high)} %",
+            f"{mark.name}, measured: {number(mark.us)} µs",
+            f"{number(mark.percent)} % more",
+            f"{number(mark.low)}–{number(mark.high)} %",
         )
-        for each in measured
+        for mark in measured
     ]
     adds = added_text.with_interval(added, added_text.KNOWN)
     return Plot(
         name="elsewhere",
         title=f"What {who} adds to {operation_text.article(word)}, by the CPU time of the {word} without it",
         finding=f"{adds} for each {word}: "
-        + ", ".join(f"{said} for one of {name}" for name, said, _ in rows[: len(lengths)]),
+        + ", ".join(f"{share} for one of {name}" for name, share, _ in rows[: len(lengths)]),
         charts={
             width: Chart(_spec(size, least, most, word), {"line": line, "points": points, "values": values})
             for width, size in WIDTHS.items()

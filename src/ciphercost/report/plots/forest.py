@@ -60,10 +60,12 @@ def plots(of: Subject) -> Iterator[Plot]:
     """
     cells = list(zip(of.result.cells, cell_text.names(of.result.cells), strict=True))
     # Cells without a number are only in the first plot.
-    missing = [each for each in cells if not figure_text.main_metric(each[0])]
+    missing = [named_cell for named_cell in cells if not figure_text.main_metric(named_cell[0])]
     first = True
     for measure in TITLES:
-        known = [each for each in cells if _metric(each[0], measure) and _leads(of, each[0], measure)]
+        known = [
+            named_cell for named_cell in cells if _metric(named_cell[0], measure) and _leads(of, named_cell[0], measure)
+        ]
         for shown, controls in _axes(known, measure):
             name = "forest" if first else f"forest-{measure.partition('_')[0]}{'-controls' * controls}"
             yield _plot(of, measure, shown, missing if first else [], name=name, controls=controls)
@@ -72,7 +74,7 @@ def plots(of: Subject) -> Iterator[Plot]:
 
 def in_order(of: Subject, shown: list[Named], *, name: str) -> Plot:
     """One plot of these cells, which lead with the same metric, in this order and not by their costs."""
-    measure = next(each for each in TITLES if _metric(shown[0][0], each))
+    measure = next(measure for measure in TITLES if _metric(shown[0][0], measure))
     return _plot(of, measure, shown, [], name=name, controls=False, by_cost=False)
 
 
@@ -94,8 +96,8 @@ def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]
     def factors(cells: list[Named]) -> bool:
         return any(notation.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
 
-    controls = [each for each in known if cell_text.is_control(each[0])]
-    others = [each for each in known if not cell_text.is_control(each[0])]
+    controls = [named_cell for named_cell in known if cell_text.is_control(named_cell[0])]
+    others = [named_cell for named_cell in known if not cell_text.is_control(named_cell[0])]
     if controls and others and factors(controls) != factors(others):
         yield others, False
         yield controls, True
@@ -118,7 +120,10 @@ def _plot(
     budget_ = None if measure == CPU else of.budget
     if by_cost:
         shown = sorted(
-            shown, key=lambda each: figure_text.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0]
+            shown,
+            key=lambda named_cell: figure_text.loss(
+                keys[id(named_cell[0])], named_cell[0].overhead[keys[id(named_cell[0])]]
+            )[0],
         )
     # The axis uses the notation of the figures: if one is a factor, the axis is a logarithmic axis of factors.
     times = any(notation.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
@@ -127,11 +132,11 @@ def _plot(
     all_controls = all(cell_text.is_control(cell) for cell, _ in shown)
     rows = []
     least, most = _domain(losses, budget_, times=times)
-    for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
+    for number, ((cell, label), loss) in enumerate(zip(shown, losses, strict=True)):
         key = keys[id(cell)]
-        cost, low, high = (1 + value if times else 100 * value for value in each)
+        cost, low, high = (1 + value if times else 100 * value for value in loss)
         estimate = cell.overhead[key]
-        said = figure_text.cost(key, estimate)
+        cost_text = figure_text.cost(key, estimate)
         rows.append(
             {
                 "n": number,
@@ -141,17 +146,17 @@ def _plot(
                 "high": min(max(high, least), most),
                 "low_cut": not least <= low <= most,
                 "high_cut": not least <= high <= most,
-                "said": said,
-                "more": f"{said}   ({figure_text.bounds(key, estimate)})",
+                "said": cost_text,
+                "more": f"{cost_text}   ({figure_text.bounds(key, estimate)})",
                 "control": cell_text.is_control(cell) and not all_controls,
                 "kind": "unresolved" if figure_text.resolution(cell, key) == "unresolved" else "resolved",
             }
         )
     cut = [
         {"n": row["n"], "at": least if side == 1 else most, "side": "left" if side == 1 else "right"}
-        for row, each in zip(rows, losses, strict=True)
+        for row, loss in zip(rows, losses, strict=True)
         for side in (1, 2)
-        if (value := 1 + each[side] if times else 100 * each[side]) < least or value > most
+        if (value := 1 + loss[side] if times else 100 * loss[side]) < least or value > most
     ]
     for number, (cell, label) in enumerate(missing, start=len(rows)):
         status = cell.status.replace("-", " ")
@@ -255,7 +260,7 @@ def _spec(
     at = {"x": {"field": "at", "type": "quantitative"}}
     quantitative = {"type": "quantitative"}
     name = {"type": "text", "align": "left", "dy": up + under, "baseline": "middle", "lineHeight": LINE}
-    said = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
+    cost_text = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
     right = {"type": "text", "align": "left", "baseline": "middle"}
     numbered = {"transform": [{"filter": "datum.kind != 'missing'"}]}
     # No line runs through a name: it lies on a plate of the page's colour.
@@ -265,7 +270,7 @@ def _spec(
     plates: list[dict[str, Any]] = [{"mark": plate, "encoding": across}] if width == "narrow" else []
     texts: list[dict[str, Any]] = [
         {"mark": mark, "encoding": {"x": {"value": place}, "y": y, "text": {"field": field}}}
-        for mark, place, field in ((name, 0, "name"), (said, size["width"], "said"))
+        for mark, place, field in ((name, 0, "name"), (cost_text, size["width"], "said"))
         if width == "narrow" or field == "name"
     ]
     if width != "narrow":
@@ -330,16 +335,16 @@ def _inverse(least: float, most: float) -> list[float]:
 
 
 def _note(budget: float | None, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
-    said = ["Each bar is a 95 % interval; further right is a higher cost; the vertical line marks no change."]
+    sentences = ["Each bar is a 95 % interval; further right is a higher cost; the vertical line marks no change."]
     if any(row["kind"] == "unresolved" for row in rows):
-        said.append("A hollow point is unresolved.")
+        sentences.append("A hollow point is unresolved.")
     if any(row.get("control") for row in rows):
-        said.append("A diamond is a control, which encrypts nothing.")
+        sentences.append("A diamond is a control, which encrypts nothing.")
     if cut:
-        said.append("An interval with an arrow extends beyond the plot.")
+        sentences.append("An interval with an arrow extends beyond the plot.")
     if budget is not None:
-        said.append(f"The dashed line is the budget, {budget * 100:g} %.")
-    return " ".join(said)
+        sentences.append(f"The dashed line is the budget, {budget * 100:g} %.")
+    return " ".join(sentences)
 
 
 def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missing: list[Named]) -> Table:

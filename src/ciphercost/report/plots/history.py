@@ -42,9 +42,9 @@ def plot(of: Trend, series: Series, number: int) -> Plot:
     ]
     shifts = [{"n": shift.point + 0.5} for shift in series.shifts]
     began = [words.when(of, point.run) for point in series.points]
-    days = [each[:10] for each in began]
-    dates = days if len(set(days)) == len(days) else [each[5:] for each in began]
-    _, _, more, less = next(each for each in figure_text.METRICS if each[0] == series.metric)
+    days = [moment[:10] for moment in began]
+    dates = days if len(set(days)) == len(days) else [moment[5:] for moment in began]
+    _, _, more, less = next(metric for metric in figure_text.METRICS if metric[0] == series.metric)
     word = less if series.metric == "throughput" else more
     unit = f"{series.label}, encrypted ÷ plain" if times else f"% {word} {series.label}"
     return Plot(
@@ -83,16 +83,16 @@ def _domain(losses: list[tuple[float, float, float]]) -> tuple[float, float]:
 
 
 def _note(series: Series, *, cut: bool) -> str:
-    said = ["A point is one run; vertical bars are 95 % intervals."]
+    sentences = ["A point is one run; vertical bars are 95 % intervals."]
     if series.levels:
-        said.append("Horizontal lines are the levels between changes, with their 95 % intervals as bands.")
+        sentences.append("Horizontal lines are the levels between changes, with their 95 % intervals as bands.")
     if series.shifts:
-        said.append("A dashed line marks a change.")
+        sentences.append("A dashed line marks a change.")
     if any(True for _ in words.events(series)):
-        said.append("Numbered triangles mark runs before which versions or the machine changed.")
+        sentences.append("Numbered triangles mark runs before which versions or the machine changed.")
     if cut:
-        said.append("A bar with an arrow extends beyond the plot.")
-    return " ".join([*said, "The axis need not begin at 0."])
+        sentences.append("A bar with an arrow extends beyond the plot.")
+    return " ".join([*sentences, "The axis need not begin at 0."])
 
 
 def _spec(

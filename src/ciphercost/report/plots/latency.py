@@ -40,7 +40,9 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
     steep = max(values) / min(values)
     listed = [share for share in LISTED if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
     both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in listed}
-    spoken = "; ".join(f"{_name(share)} {' → '.join(map(notation.number, each))} ms" for share, each in both.items())
+    spoken = "; ".join(
+        f"{_name(share)} {' → '.join(map(notation.number, milliseconds))} ms" for share, milliseconds in both.items()
+    )
     what = (
         "from the moment each request was due" if trace.open_loop else "by busy clients, which wait for each response"
     )
@@ -55,7 +57,10 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         },
         table=Table(
             ("share of operations that are faster", "plain", "encrypted"),
-            [(_name(share), *(f"{notation.number(value)} ms" for value in each)) for share, each in both.items()],
+            [
+                (_name(share), *(f"{notation.number(value)} ms" for value in milliseconds))
+                for share, milliseconds in both.items()
+            ],
         ),
         cell=number,
         caption="Latency, ms",
@@ -67,7 +72,7 @@ def _at(quantiles: Quantiles, share: float) -> float:
     """Latency in ms at a share, interpolated."""
     import numpy as np
 
-    nines = [1 / (1 - each) for each in quantiles.shares]
+    nines = [1 / (1 - known_share) for known_share in quantiles.shares]
     return float(np.interp(1 / (1 - share), nines, quantiles.milliseconds))
 
 

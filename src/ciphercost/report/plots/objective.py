@@ -36,7 +36,9 @@ def _plot(number: int, label: str, of: ObjectiveCapacity, finding: str) -> Plot:
             if (latency := _drawn(at, allowed)) is not None:
                 curves.append({"rate": point.rate, "ms": latency, "arm": arm})
     capacities = [
-        {"rate": each.rate, "ms": allowed, "arm": arm} for arm, each in of.arms.items() if each.rate is not None
+        {"rate": capacity.rate, "ms": allowed, "arm": arm}
+        for arm, capacity in of.arms.items()
+        if capacity.rate is not None
     ]
     return Plot(
         name=f"objective-cell-{number + 1}",

@@ -65,21 +65,21 @@ def _parts(number: int, label: str, name: str, cell: Cell, end: EndProfile) -> P
     rows: list[dict[str, Any]] = [
         {
             "n": place,
-            "name": PARTS.get(each.name, each.name),
-            "added": each.added_us,
-            "low": each.low_us,
-            "high": each.high_us,
+            "name": PARTS.get(part.name, part.name),
+            "added": part.added_us,
+            "low": part.low_us,
+            "high": part.high_us,
         }
-        for place, each in enumerate(end.parts)
+        for place, part in enumerate(end.parts)
     ]
-    most = max(abs(each.added_us) for each in end.parts) if end.parts else 1.0
-    least = max(min(0.0, *(each.low_us for each in end.parts)), -CUT * most)
-    highest = min(max(0.0, *(each.high_us for each in end.parts)), CUT * most)
+    most = max(abs(part.added_us) for part in end.parts) if end.parts else 1.0
+    least = max(min(0.0, *(part.low_us for part in end.parts)), -CUT * most)
+    highest = min(max(0.0, *(part.high_us for part in end.parts)), CUT * most)
     for row in rows:
         row |= {"low_cut": row["low"] < least, "high_cut": row["high"] > highest}
         row["low"], row["high"] = max(row["low"], least), min(row["high"], highest)
     spoken = ", ".join(
-        f"{PARTS.get(each.name, each.name)} {profile_text.plus(each.added_us, end)} µs" for each in end.parts
+        f"{PARTS.get(part.name, part.name)} {profile_text.plus(part.added_us, end)} µs" for part in end.parts
     )
     return Plot(
         name=name,
@@ -148,24 +148,24 @@ def boxes(frames: Sequence[ProfileFrame], sign: int) -> list[Box]:
 
     A frame's own difference is that of its time without what it calls; its width is the sum of those of `sign` below it.
     """
-    own = [sign * (each.encrypted_us - each.plain_us) for each in frames]
-    for each in frames:
-        if each.parent >= 0:
-            own[each.parent] -= sign * (each.encrypted_us - each.plain_us)
-    width = [max(0.0, value) for value in own]
+    differences = [sign * (frame.encrypted_us - frame.plain_us) for frame in frames]
+    for frame in frames:
+        if frame.parent >= 0:
+            differences[frame.parent] -= sign * (frame.encrypted_us - frame.plain_us)
+    width = [max(0.0, value) for value in differences]
     for place in range(len(frames) - 1, -1, -1):
         if frames[place].parent >= 0:
             width[frames[place].parent] += width[place]
     below: dict[int, list[int]] = {}
-    for place, each in enumerate(frames):
-        below.setdefault(each.parent, []).append(place)
+    for place, frame in enumerate(frames):
+        below.setdefault(frame.parent, []).append(place)
     whole = sum(width[place] for place in below.get(-1, []))
-    made: list[Box] = []
+    drawn: list[Box] = []
 
     def draw(place: int, at: float, row: int) -> None:
         # Skip frames that only pass on to one callee of the same library.
         while True:
-            inner = [each for each in below.get(place, []) if width[each] >= THIN * whole]
+            inner = [callee for callee in below.get(place, []) if width[callee] >= THIN * whole]
             if (
                 len(inner) != 1
                 or width[inner[0]] < SAME * width[place]
@@ -175,17 +175,17 @@ def boxes(frames: Sequence[ProfileFrame], sign: int) -> list[Box]:
             place = inner[0]
         if row >= MOST_ROWS:
             return
-        made.append(Box(frames[place].name, at, width[place], row))
-        for each in sorted(inner, key=lambda each: -width[each]):
-            draw(each, at, row + 1)
-            at += width[each]
+        drawn.append(Box(frames[place].name, at, width[place], row))
+        for callee in sorted(inner, key=lambda callee: -width[callee]):
+            draw(callee, at, row + 1)
+            at += width[callee]
 
     at = 0.0
     for place in sorted(below.get(-1, []), key=lambda place: -width[place]):
         if width[place] >= THIN * whole > 0:
             draw(place, at, 0)
             at += width[place]
-    return made
+    return drawn
 
 
 def _library(frames: Sequence[ProfileFrame], place: int) -> str:
@@ -195,7 +195,7 @@ def _library(frames: Sequence[ProfileFrame], place: int) -> str:
 def _graph(number: int, label: str, name: str, cell: Cell, end: EndProfile) -> Plot:
     who = profile_text.end_name(cell, end)
     added, saved = boxes(end.frames, 1), boxes(end.frames, -1)
-    sums = [sum(box.wide for box in each if box.row == 0) for each in (added, saved)]
+    sums = [sum(box.wide for box in graph if box.row == 0) for graph in (added, saved)]
     whole = max(*sums, 1e-9)
     # A graph of what was saved that is all noise would only confuse.
     heads = [
@@ -213,11 +213,11 @@ def _graph(number: int, label: str, name: str, cell: Cell, end: EndProfile) -> P
         for width, pixels in WIDTHS.items():
             for box in graph:
                 room = int(box.wide / whole * (pixels - 2) / LETTER - 0.7)
-                said = profile_text.label(box.name)
-                said = "" if room < 3 else said if len(said) <= room else f"{said[: room - 1]}…"
+                text = profile_text.label(box.name)
+                text = "" if room < 3 else text if len(text) <= room else f"{text[: room - 1]}…"
                 rows[width].append(
                     {
-                        "text": said,
+                        "text": text,
                         "kind": f"{kind}{box.row % 2}",
                         "from": box.at,
                         "to": box.at + box.wide,

@@ -69,11 +69,11 @@ def drawn(study: StudyResult, name: str = NAME) -> Iterator[Plot]:
     from ciphercost.studies import agreement, table
 
     judged = studies.get(study.study).judged(study)
-    shown = [each for each in judged.figures if each.published is not None or _known(each)]
-    if not any(each.published is not None for each in shown):
+    shown = [figure for figure in judged.figures if figure.published is not None or _known(figure)]
+    if not any(figure.published is not None for figure in shown):
         return
     axis = _axis(shown)
-    rows = [_row(number, each, table.label(each, judged), axis) for number, each in enumerate(shown)]
+    rows = [_row(number, figure, table.label(figure, judged), axis) for number, figure in enumerate(shown)]
     cut = [_arrow(row["n"], axis, end) for row in rows for end in ("low", "high") if row[f"{end}_cut"]]
     yield Plot(
         name=name,
@@ -83,45 +83,45 @@ def drawn(study: StudyResult, name: str = NAME) -> Iterator[Plot]:
         table=Table(
             ("cost", "as published", "our method (95 %)", "published cost"),
             [
-                (row["label"], row["printed"], row["ours"], agreement.SHORT[judged.of(each)])
-                for row, each in zip(rows, shown, strict=True)
+                (row["label"], row["printed"], row["ours"], agreement.SHORT[judged.of(figure)])
+                for row, figure in zip(rows, shown, strict=True)
             ],
         ),
         note=" ".join([NOTE, GOES_ON] if cut else [NOTE]),
     )
 
 
-def _known(each: StudyFigure) -> bool:
-    return each.ours is not None and each.low is not None and each.high is not None
+def _known(figure: StudyFigure) -> bool:
+    return figure.ours is not None and figure.low is not None and figure.high is not None
 
 
-def _row(number: int, each: StudyFigure, label: str, axis: _Axis) -> dict[str, Any]:
+def _row(number: int, figure: StudyFigure, label: str, axis: _Axis) -> dict[str, Any]:
     """One figure's positions on the axis, and its texts."""
-    printed = claimed(each)
-    found: dict[str, Any] = {
+    printed = claimed(figure)
+    row: dict[str, Any] = {
         "n": number,
         "label": label,
-        "printed": printed if each.published is not None else NONE,
-        "ours": with_interval(each) if _known(each) else NONE,
-        "has_published": each.published is not None,
+        "printed": printed if figure.published is not None else NONE,
+        "ours": with_interval(figure) if _known(figure) else NONE,
+        "has_published": figure.published is not None,
         "has_ours": False,
         "low_cut": False,
         "high_cut": False,
-        "published": axis.at(each.published) if each.published is not None else 0.0,
+        "published": axis.at(figure.published) if figure.published is not None else 0.0,
         "estimate": 0.0,
         "low": 0.0,
         "high": 0.0,
     }
-    if each.ours is None or each.low is None or each.high is None:
-        return found
-    return found | {
+    if figure.ours is None or figure.low is None or figure.high is None:
+        return row
+    return row | {
         "has_ours": True,
-        "kind": "unresolved" if each.low <= 1 <= each.high else "resolved",
-        "estimate": axis.at(each.ours),
-        "low": axis.at(each.low),
-        "high": axis.at(each.high),
-        "low_cut": not axis.has(each.low),
-        "high_cut": not axis.has(each.high),
+        "kind": "unresolved" if figure.low <= 1 <= figure.high else "resolved",
+        "estimate": axis.at(figure.ours),
+        "low": axis.at(figure.low),
+        "high": axis.at(figure.high),
+        "low_cut": not axis.has(figure.low),
+        "high_cut": not axis.has(figure.high),
     }
 
 
@@ -138,21 +138,24 @@ def _place(ratio: float, *, times: bool) -> float:
 
 def _axis(shown: Sequence[StudyFigure]) -> _Axis:
     """The axis. It includes no change, all published costs and estimates, and intervals that don't extend far beyond them."""
-    ratios = [1.0, *(each.published for each in shown if each.published is not None)]
-    ratios += [each.ours for each in shown if each.ours is not None and _known(each) and not _wide(each)]
+    ratios = [1.0, *(figure.published for figure in shown if figure.published is not None)]
+    ratios += [figure.ours for figure in shown if figure.ours is not None and _known(figure) and not _wide(figure)]
     times = max(ratios) >= DOUBLING
-    known = [_place(each, times=times) for each in ratios if each > 0 or not times]
+    known = [_place(ratio, times=times) for ratio in ratios if ratio > 0 or not times]
     span = max(max(known) - min(known), 0.1 if times else 100 * LEAST_SPAN)
     least, most = min(known) - REACH * span, max(known) + REACH * span
     ends = [
-        _place(end, times=times) for each in shown for end in (each.low, each.high) if end is not None and _known(each)
+        _place(end, times=times)
+        for figure in shown
+        for end in (figure.low, figure.high)
+        if end is not None and _known(figure)
     ]
     return _Axis(times, max(min([*known, *ends]), least), min(max([*known, *ends]), most))
 
 
-def _wide(each: StudyFigure) -> bool:
+def _wide(figure: StudyFigure) -> bool:
     """Whether the interval is too wide to print its estimate."""
-    return each.low is not None and each.high is not None and too_wide(each.low, each.high)
+    return figure.low is not None and figure.high is not None and too_wide(figure.low, figure.high)
 
 
 # ── the chart
@@ -162,11 +165,11 @@ def _chart(width: Width, rows: Sequence[dict[str, Any]], cut: Sequence[dict[str,
     named, height = [], 0
     for row in rows:
         name = layout.wrap(row["label"], "", "", SIZES[width]["letters"])
-        said = [f"published: {row['printed']}", f"our method: {row['ours']}"]
+        texts = [f"published: {row['printed']}", f"our method: {row['ours']}"]
         if width == "narrow":
-            said = [""] * len(name) + said
-        named.append({**row, "name": name, "said": said})
-        height = max(height, LINE * max(len(name), len(said)))
+            texts = [""] * len(name) + texts
+        named.append({**row, "name": name, "said": texts})
+        height = max(height, LINE * max(len(name), len(texts)))
     spec = _spec(width, len(rows), height, axis)
     return Chart(spec, {"rows": named, "cut": list(cut), "none": [{"at": _place(1.0, times=axis.times)}]})
 
@@ -246,14 +249,14 @@ def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
 def _ticks(width: Width, axis: _Axis) -> dict[str, Any]:
     title = "encrypted ÷ plain (logarithmic)" if axis.times else "← less · % · more →"
     size = SIZES[width]
-    found: dict[str, Any] = {"title": title, "titleX": (size["from"] + size["to"]) / 2, "titleAnchor": "middle"}
+    ticks: dict[str, Any] = {"title": title, "titleX": (size["from"] + size["to"]) / 2, "titleAnchor": "middle"}
     if axis.times:
         marks = [math.log10(step * 10.0**power) for power in range(-4, 7) for step in _steps(axis)]
-        return found | {
-            "values": [each for each in marks if axis.least <= each <= axis.most],
+        return ticks | {
+            "values": [mark for mark in marks if axis.least <= mark <= axis.most],
             "labelExpr": "'×' + format(pow(10, datum.value), '~r')",
         }
-    return found | {"tickCount": 7 if width == "wide" else 5, "labelExpr": "format(abs(datum.value), '~g')"}
+    return ticks | {"tickCount": 7 if width == "wide" else 5, "labelExpr": "format(abs(datum.value), '~g')"}
 
 
 def _steps(axis: _Axis) -> tuple[float, ...]:

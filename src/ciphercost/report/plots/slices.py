@@ -39,10 +39,10 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
     unit = 60.0 if minutes else 1.0
     rows: list[dict[str, Any]] = []
     for arm in ARMS:
-        own = [tick for tick in trace.ticks if tick.arm == arm]
-        together = -(-len(own) // most)
+        arm_ticks = [tick for tick in trace.ticks if tick.arm == arm]
+        together = -(-len(arm_ticks) // most)
         per_point = max(per_point, together)
-        rows += [_point(ticks, unit) for ticks in _bunches(own, together)]
+        rows += [_point(ticks, unit) for ticks in _bunches(arm_ticks, together)]
     starts = [
         next(iter(ticks)).at_s / unit for _, ticks in itertools.groupby(trace.ticks, key=lambda tick: tick.session)
     ]
@@ -62,10 +62,10 @@ def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
 
 def _bunches(ticks: Sequence[Tick], together: int) -> Iterator[list[Tick]]:
     """Groups of `together` neighbours of the same session and phase."""
-    for _, own in itertools.groupby(ticks, key=lambda tick: (tick.session, PHASES[tick.phase])):
-        each = list(own)
-        for start in range(0, len(each), together):
-            yield each[start : start + together]
+    for _, group in itertools.groupby(ticks, key=lambda tick: (tick.session, PHASES[tick.phase])):
+        neighbours = list(group)
+        for start in range(0, len(neighbours), together):
+            yield neighbours[start : start + together]
 
 
 def _point(ticks: list[Tick], unit: float) -> dict[str, Any]:
@@ -81,44 +81,44 @@ def _point(ticks: list[Tick], unit: float) -> dict[str, Any]:
 
 def _finding(trace: Trace) -> str:
     counted = [tick for tick in trace.ticks if tick.phase == "capacity" and tick.rate > 0]
-    said = []
+    statements = []
     for arm in ARMS:
         rates = [tick.rate for tick in counted if tick.arm == arm]
         if len(rates) >= 2:
             tenths = statistics.quantiles(rates, n=10)
-            said.append(
+            statements.append(
                 f"{arm} {notation.number(tenths[0])} to {notation.number(tenths[-1])} operations per second in the middle 80 % of its slices"
             )
     marked = ", ".join(f"{count} marked {name}" for name, count in sorted(trace.marked.items()))
-    said.append(marked or "no slice is marked")
-    return "; ".join(said)
+    statements.append(marked or "no slice is marked")
+    return "; ".join(statements)
 
 
 def _table(trace: Trace) -> Table:
     rows = []
     for phase, name in (("capacity", "capacity"), ("latency", "open loop")):
         for arm in ARMS:
-            own = [tick for tick in trace.ticks if tick.phase == phase and tick.arm == arm]
-            if own:
-                rates = sorted(tick.rate for tick in own)
+            ticks = [tick for tick in trace.ticks if tick.phase == phase and tick.arm == arm]
+            if ticks:
+                rates = sorted(tick.rate for tick in ticks)
                 figures = (rates[0], statistics.median(rates), rates[-1])
-                marked = sum(bool(tick.marks) for tick in own)
+                marked = sum(bool(tick.marks) for tick in ticks)
                 rows.append(
-                    (name, arm, str(len(own)), *(f"{notation.number(each)} /s" for each in figures), str(marked))
+                    (name, arm, str(len(ticks)), *(f"{notation.number(rate)} /s" for rate in figures), str(marked))
                 )
     return Table(("phase", "arm", "slices", "lowest", "median", "highest", "marked"), rows)
 
 
 def _note(per_point: int, sessions: int, marked: int, ticks: int) -> str:
-    said = []
+    sentences = []
     if per_point > 1:
-        said.append(f"A point is the median of up to {per_point} neighbouring slices.")
-    said.append("Faint: pilot, warm-up and open loop (fixed rate); not counted for throughput.")
+        sentences.append(f"A point is the median of up to {per_point} neighbouring slices.")
+    sentences.append("Faint: pilot, warm-up and open loop (fixed rate); not counted for throughput.")
     if marked:
-        said.append(f"Crosses: slices marked as suspect ({marked:,} of {ticks:,}).")
+        sentences.append(f"Crosses: slices marked as suspect ({marked:,} of {ticks:,}).")
     if sessions > 1:
-        said.append(f"Vertical lines: starts of the {sessions} sessions.")
-    return " ".join(said)
+        sentences.append(f"Vertical lines: starts of the {sessions} sessions.")
+    return " ".join(sentences)
 
 
 def _spec(width: int, *, minutes: bool) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _pairs(parts: list[Parts]) -> Iterator[list[Parts]]:
     """Both ends of each fit, grouped by its cells."""
     seen: dict[tuple[int, ...], list[Parts]] = {}
-    for each in parts:
-        seen.setdefault(tuple(each.cells), []).append(each)
+    for fit in parts:
+        seen.setdefault(tuple(fit.cells), []).append(fit)
     yield from seen.values()
 
 
@@ -119,21 +119,21 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
             )
             table.append((labels[index], fitted.end, *figures))
     spoken = "; ".join(
-        f"at the {each.end} a handshake adds {figure_text.plus(each.handshake_us, 'µs')}, a request {figure_text.plus(each.request_us, 'µs')}, "
-        f"a byte {figure_text.plus(each.byte_ns, 'ns')}"
-        for each in pair
+        f"at the {fit.end} a handshake adds {figure_text.plus(fit.handshake_us, 'µs')}, a request {figure_text.plus(fit.request_us, 'µs')}, "
+        f"a byte {figure_text.plus(fit.byte_ns, 'ns')}"
+        for fit in pair
     )
     head = ("cell", "end", *(name for _, name, _ in PARTS))
     alike = all(share >= WHOLE for shares in largest.values() for share in shares)
     names = {key: name for key, name, _ in PARTS}
-    said = "; ".join(f"{label}: {names[key]} {_percent(shares)}" for (label, key), shares in largest.items())
+    shares_text = "; ".join(f"{label}: {names[key]} {_percent(shares)}" for (label, key), shares in largest.items())
     return Plot(
         name="where-parts" if number == 0 else f"where-parts-{number + 1}",
         title=f"CPU time that encryption adds to handshakes, requests and bytes: {pair[0].engine} {pair[0].mechanism}",
         finding=spoken,
         charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
         table=Table(head, table),
-        note=f"One part accounts for nearly all of the added CPU in each cell: {said}."
+        note=f"One part accounts for nearly all of the added CPU in each cell: {shares_text}."
         if alike
         else "As fitted to these cells. A part with a negative fit is drawn as zero.",
     )
@@ -141,7 +141,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
 
 def _percent(shares: Sequence[float]) -> str:
     """Several shares as `98 to 99 %`, rounded down so that no part appears to be everything."""
-    low, high = (math.floor(100 * each) for each in (min(shares), max(shares)))
+    low, high = (math.floor(100 * share) for share in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
@@ -153,13 +153,13 @@ def _by_unit(costs: Sequence[UnitCost]) -> Plot:
     """A table: the costs of a page and of an opening have no common axis."""
     table = [
         (
-            f"{each.engine} {each.mechanism}",
-            f"{unit_cost_text.unit(each)} ({unit_cost_text.whose(each)})",
-            added_text.time(each.us.value, (each.us.high - each.us.low) / 2),
-            added_text.span(each.us.low, each.us.high, each.us.value),
-            "" if each.floor_us is None else f"{notation.number(each.floor_us)} µs",
+            f"{cost.engine} {cost.mechanism}",
+            f"{unit_cost_text.unit(cost)} ({unit_cost_text.whose(cost)})",
+            added_text.time(cost.us.value, (cost.us.high - cost.us.low) / 2),
+            added_text.span(cost.us.low, cost.us.high, cost.us.value),
+            "" if cost.floor_us is None else f"{notation.number(cost.floor_us)} µs",
         )
-        for each in costs
+        for cost in costs
     ]
     return Plot(
         name="where-units",
@@ -177,29 +177,40 @@ def _by_unit(costs: Sequence[UnitCost]) -> Plot:
 
 def _levels(cell: Cell) -> dict[str, dict[str, float]]:
     """µs of CPU per operation, by arm and segment; empty if the cell has none."""
-    found: dict[str, dict[str, float]] = {}
+    by_arm: dict[str, dict[str, float]] = {}
     for arm in ARMS:
         facts = cell.arms.get(arm, {})
         if "client_user_us_per_op" not in facts:
             return {}
-        own = {key: float(facts.get(f"{key}_us_per_op", 0.0)) for key, *_ in ENDS if key != "kernel"}
+        arm_levels = {key: float(facts.get(f"{key}_us_per_op", 0.0)) for key, *_ in ENDS if key != "kernel"}
         # User and system time are counted in ticks and may not add up to the total, so they only divide it.
         for end in ("server", "client"):
-            whole, known = float(facts.get(f"{end}_cpu_us_per_op", 0.0)), own[f"{end}_user"] + own[f"{end}_system"]
+            whole, known = (
+                float(facts.get(f"{end}_cpu_us_per_op", 0.0)),
+                arm_levels[f"{end}_user"] + arm_levels[f"{end}_system"],
+            )
             for mode in ("user", "system"):
-                own[f"{end}_{mode}"] = whole * own[f"{end}_{mode}"] / known if known else whole * (mode == "user")
+                arm_levels[f"{end}_{mode}"] = (
+                    whole * arm_levels[f"{end}_{mode}"] / known if known else whole * (mode == "user")
+                )
         served = "client" if cell.embedded else "server"
         rest = float(facts.get("machine_cpu_us_per_op", 0.0)) - float(facts.get(f"{served}_cpu_us_per_op", 0.0))
-        own["kernel"] = max(0.0, rest) if cell.layer == "rest" else 0.0
-        found[arm] = own
-    return found if sum(found["plain"].values()) > 0 else {}
+        arm_levels["kernel"] = max(0.0, rest) if cell.layer == "rest" else 0.0
+        by_arm[arm] = arm_levels
+    return by_arm if sum(by_arm["plain"].values()) > 0 else {}
 
 
 def _by_end(known: list[tuple[Cell, str]]) -> Plot:
     rows: list[dict[str, Any]] = []
     table: list[tuple[str, ...]] = []
     grown = []
-    used = {key for cell, _ in known for own in _levels(cell).values() for key, value in own.items() if value > 0}
+    used = {
+        key
+        for cell, _ in known
+        for arm_levels in _levels(cell).values()
+        for key, value in arm_levels.items()
+        if value > 0
+    }
     embedded = all(cell.embedded for cell, _ in known)
     segments = tuple(
         (key, EMBEDDED.get(key, name) if embedded else name, colour) for key, name, colour in ENDS if key in used
@@ -228,15 +239,15 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         if len(known) == 1
         else f"{all_cpu} per operation in the encrypted arm is {100 * min(grown)[0]:.0f} to {100 * ratio:.0f} % of the plain arm's; highest: {highest}"
     )
-    said = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
+    sentences = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
     if len(known) > MOST:
-        said.insert(0, f"The chart shows the first {MOST} of {len(known)} cells; the table has all.")
+        sentences.insert(0, f"The chart shows the first {MOST} of {len(known)} cells; the table has all.")
     if not embedded and any(cell.embedded for cell, _ in known):
-        said.append("An embedded database runs in the client, so the client's CPU time includes the database.")
-    alike = all(abs(each - 1) <= SAME for each, _ in grown)
+        sentences.append("An embedded database runs in the client, so the client's CPU time includes the database.")
+    alike = all(abs(ratio - 1) <= SAME for ratio, _ in grown)
     if alike:
-        said = [f"No cell's CPU per operation changes by more than {100 * SAME:.0f} %."]
-    note = " ".join(said)
+        sentences = [f"No cell's CPU per operation changes by more than {100 * SAME:.0f} %."]
+    note = " ".join(sentences)
     return Plot(
         name="where-cpu",
         title="CPU per operation; the plain arm is 100",
@@ -252,12 +263,12 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
 
 
 def _stack(bar: str, name: str, side: str, shares: dict[str, float], segments: Segments) -> list[dict[str, Any]]:
-    made, at = [], 0.0
+    rows, at = [], 0.0
     for key, label, _ in segments:
         share = shares.get(key, 0.0)
-        made.append({"bar": bar, "name": name, "side": side, "part": label, "from": at, "to": at + share})
+        rows.append({"bar": bar, "name": name, "side": side, "part": label, "from": at, "to": at + share})
         at += share
-    return made
+    return rows
 
 
 def _charts(rows: list[dict[str, Any]], segments: Segments, title: str) -> dict[Width, Chart]:

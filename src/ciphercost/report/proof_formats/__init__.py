@@ -31,8 +31,8 @@ def headline(rows: Rows) -> str:
     """`12 targets: 4 proven, 1 not verified, 7 fail (2 unreachable, 5 not proven)`."""
     good = Counter(row.verdict for row in rows if row.ok)
     bad = Counter(row.verdict for row in rows if not row.ok)
-    said = [f"{count} {verdict}" for verdict, count in good.items()]
+    parts = [f"{count} {verdict}" for verdict, count in good.items()]
     if bad:
         kinds = ", ".join(f"{count} {verdict}" for verdict, count in bad.items())
-        said.append(f"{bad.total()} fail{'s' * (bad.total() == 1)} ({kinds})")
-    return f"{len(rows)} target{'s' * (len(rows) != 1)}: {', '.join(said)}"
+        parts.append(f"{bad.total()} fail{'s' * (bad.total() == 1)} ({kinds})")
+    return f"{len(rows)} target{'s' * (len(rows) != 1)}: {', '.join(parts)}"

@@ -17,4 +17,4 @@ def render(rows: Rows) -> str:
             return "yes" if value else "no"
         return "; ".join(value) if isinstance(value, list) else str(value)
 
-    return table(COLUMNS, ({each: shown(getattr(row, each)) for each in COLUMNS} for row in rows))
+    return table(COLUMNS, ({column: shown(getattr(row, column)) for column in COLUMNS} for row in rows))

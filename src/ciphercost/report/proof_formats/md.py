@@ -14,5 +14,5 @@ def render(rows: Rows) -> str:
     for row in rows:
         texts = (row.verdict, negotiated(row), row.verified, ", ".join(row.by), "; ".join(row.not_enforced), row.reason)
         target = row.target.replace("|", "\\|")  # in a code span, character references stay as they are
-        lines.append(line("✅" if row.ok else "❌", f"`{target}`", *(in_row(each, 0) for each in texts)))
+        lines.append(line("✅" if row.ok else "❌", f"`{target}`", *(in_row(text, 0) for text in texts)))
     return "\n".join(lines)

@@ -43,12 +43,12 @@ def text(of: Document) -> str:
     """
     head = [f"**{escaped(of.warning, ALARM)}**", ""] if of.warning else []
     head += [f"### {f'{of.sign} '.lstrip()}{escaped(of.answer)}", ""]
-    for each in of.blocks:
-        if isinstance(each, Alarm | Text):
-            head += [*lines([each]), ""]
-    rows = list(lines([each for each in of.blocks if not isinstance(each, Alarm | Text | Section)]))
+    for block in of.blocks:
+        if isinstance(block, Alarm | Text):
+            head += [*lines([block]), ""]
+    rows = list(lines([block for block in of.blocks if not isinstance(block, Alarm | Text | Section)]))
     rows += [""] * bool(rows and rows[-1])
-    sections = [_section(each) for each in of.blocks if isinstance(each, Section)]
+    sections = [_section(block) for block in of.blocks if isinstance(block, Section)]
     room = MOST - sum(len(line) + 1 for line in head) - ROOM
     shown, room = _fitted(rows, room, "{} more rows did not fit into a comment.")
     details, _ = _fitted(sections, room, "Details of {} more did not fit into a comment.")
@@ -58,63 +58,65 @@ def text(of: Document) -> str:
 def _fitted(pieces: Sequence[str], room: int, lost: str) -> tuple[list[str], int]:
     """The first pieces that fit, with a note on how many don't, and the room that is left."""
     shown = list(fitting(pieces, room))
-    if missing := sum(bool(each) for each in pieces[len(shown) :]):
+    if missing := sum(bool(piece) for piece in pieces[len(shown) :]):
         shown.append(f"\n{lost.format(missing)}")
     return shown, room - sum(len(line) + 1 for line in shown)
 
 
 def _section(of: Section) -> str:
-    own = list(lines(of.blocks))
+    inner_lines = list(lines(of.blocks))
     if of.folded:
-        return fold(f"{of.title}: {of.differs}" if of.differs else of.title, own)
-    return "\n".join([f"**{escaped(of.title, SHORT)}**", "", *own, ""])
+        return fold(f"{of.title}: {of.differs}" if of.differs else of.title, inner_lines)
+    return "\n".join([f"**{escaped(of.title, SHORT)}**", "", *inner_lines, ""])
 
 
 def lines(blocks: Sequence[Block], known: str = "") -> Iterator[str]:
     """The lines of blocks. `known`: the reason that a cell has no figures, if the answer or a table gives it already."""
     last = ""
-    for each in blocks:
-        if last and isinstance(each, TABLES):
+    for block in blocks:
+        if last and isinstance(block, TABLES):
             yield ""
-        for last in _block(each, known):
+        for last in _block(block, known):
             yield last
 
 
-def _block(each: Block, known: str) -> Iterator[str]:
-    match each:
+def _block(block: Block, known: str) -> Iterator[str]:
+    match block:
         case Standing():
-            yield item(each.word if each.reason in ("", known) else f"{each.word}: {each.reason}")
-            yield from (item(cell_text.failed_proof(proof)) for proof in each.failed)
+            yield item(block.word if block.reason in ("", known) else f"{block.word}: {block.reason}")
+            yield from (item(cell_text.failed_proof(proof)) for proof in block.failed)
         case Figures():
-            named = each.of in TITLES
-            head = (TITLES[each.of], each.head[0], "95 % interval", each.head[3]) if named else each.head
+            named = block.of in TITLES
+            head = (TITLES[block.of], block.head[0], "95 % interval", block.head[3]) if named else block.head
             yield from (row(*map(in_row, head)), row("---", "---:", "---", "---"))
-            yield from (row(*map(in_row, texts)) for texts in each.rows)
+            yield from (row(*map(in_row, texts)) for texts in block.rows)
             yield ""
         case Curve():
-            yield from (row(*each.head), row("---:", "---:", "---:"), *(row(*texts) for texts in each.rows), "")
+            yield from (row(*block.head), row("---:", "---:", "---:"), *(row(*texts) for texts in block.rows), "")
         case Note():
-            yield item(str(each), 2 * LONGEST if each.topic == "proof" else LONGEST)
+            yield item(str(block), 2 * LONGEST if block.topic == "proof" else LONGEST)
         case Findings():
-            yield from (item(f"finding, {found.severity}: {cell_text.left_open(found)}") for found in each.found)
+            yield from (
+                item(f"finding, {finding.severity}: {cell_text.left_open(finding)}") for finding in block.findings
+            )
         case Warnings():
-            yield from (item(f"warning: {warning}") for warning in each.texts)
+            yield from (item(f"warning: {warning}") for warning in block.texts)
         case Text():
-            yield escaped(each.text)
+            yield escaped(block.text)
         case Alarm():
-            yield f"> **{escaped(each.title)}**"
-            yield from (f"> {escaped(line, ALARM)}" for line in each.lines)
+            yield f"> **{escaped(block.title)}**"
+            yield from (f"> {escaped(line, ALARM)}" for line in block.lines)
         case Items():
-            for one in each.items:
-                said = f"{one.text}: {one.details}" if one.details else one.text
-                most = LONGEST * (1 + each.summary)
-                yield f"- {one.sign} {escaped(said, most)}" if one.sign else item(said, most)
+            for one in block.items:
+                item_text = f"{one.text}: {one.details}" if one.details else one.text
+                most = LONGEST * (1 + block.summary)
+                yield f"- {one.sign} {escaped(item_text, most)}" if one.sign else item(item_text, most)
         case Table():
-            yield from _table(each)
+            yield from _table(block)
         case Plotted():
-            yield from _table(each.table)
+            yield from _table(block.table)
         case Section():
-            yield _section(each)
+            yield _section(block)
 
 
 def _table(of: Table) -> Iterator[str]:

@@ -36,57 +36,57 @@ MOST_ROWS = 30
 def text(of: Document) -> str:
     """A whole document: its answer, then its blocks."""
     lines = [*wrap(of.warning), *wrap(of.answer)]
-    for each in of.blocks:
-        lines += block(each)
+    for block in of.blocks:
+        lines += block_lines(block)
     return printable("\n".join(lines))
 
 
-def block(each: Block, above: Cell | None = None) -> Iterator[str]:
+def block_lines(block: Block, above: Cell | None = None) -> Iterator[str]:
     """The lines of one block.
 
     `above`: the cell printed before this one's, with perhaps the same proof and findings; None if they do not count for this cell.
     """
-    match each:
+    match block:
         case Standing():
-            yield from wrap(f"{each.word}: {each.reason}", "  ")
+            yield from wrap(f"{block.word}: {block.reason}", "  ")
         case Figures():
-            yield from _figures(each)
+            yield from _figures(block)
         case Note(topic="proof"):
-            proven = "proven: as above" if above and proof_line(above) == each.text else each.text
+            proven = "proven: as above" if above and proof_line(above) == block.text else block.text
             yield from wrap(proven, "  ", "          ")
         case Note(topic="reference" | "client"):
             pass  # a table of the experiment has these
         case Note(topic="cause" | "between"):
-            yield from wrap(str(each), "    ", "      ")
+            yield from wrap(str(block), "    ", "      ")
         case Note():
-            further = " " * (len(each.label) + 4) if each.label else FURTHER.get(each.topic, "    ")
-            yield from wrap(str(each), "  ", further)
+            further = " " * (len(block.label) + 4) if block.label else FURTHER.get(block.topic, "    ")
+            yield from wrap(str(block), "  ", further)
         case Curve():
-            for texts in (each.head, *each.rows):
+            for texts in (block.head, *block.rows):
                 yield from row(*zip(texts, (-20, -40, -60), strict=True))
         case Findings():
-            if above and list(map(_kind, by_severity(above.findings))) == list(map(_kind, each.found)):
+            if above and list(map(_kind, by_severity(above.findings))) == list(map(_kind, block.findings)):
                 yield "  findings: as above"
             else:
-                yield from findings_lines(each.found)
+                yield from findings_lines(block.findings)
         case Warnings():
-            for warning in each.texts:
+            for warning in block.texts:
                 yield from wrap(f"! {warning}", "  ", "    ")
         case Text():
-            yield from wrap(each.text)
+            yield from wrap(block.text)
         case Alarm():
-            yield from wrap(f"=== {each.title} ===")
-            for line in each.lines:
+            yield from wrap(f"=== {block.title} ===")
+            for line in block.lines:
                 yield from wrap(line, "    ", "      ")
         case Items():
-            for item in [] if each.summary else each.items:
+            for item in [] if block.summary else block.items:
                 yield from wrap(item.text, "  ", "    ")
         case Table():
-            yield from _table(each)
+            yield from _table(block)
         case Plotted():
-            yield from _table(each.table)
+            yield from _table(block.table)
         case Section():
-            yield from _section(each)
+            yield from _section(block)
 
 
 def _section(of: Section) -> Iterator[str]:
@@ -96,8 +96,8 @@ def _section(of: Section) -> Iterator[str]:
     yield from wrap(of.title, "", "  ")
     if of.differs:
         yield from wrap(f"compared: {of.differs}", "  ", "    ")
-    for each in of.blocks:
-        yield from block(each)
+    for block in of.blocks:
+        yield from block_lines(block)
 
 
 def _figures(of: Figures) -> Iterator[str]:
@@ -131,12 +131,12 @@ def _table(of: Table) -> Iterator[str]:
         yield from wrap(f"{len(of.rows)} {of.many}", "  ", "    ")
         return
     last = of.narrow or len(of.head) - of.notes
-    figures = [_row(each, of.names, last) for each in of.rows]
+    figures = [_row(texts, of.names, last) for texts in of.rows]
     head, *lines = lines_of_figures([_head(_row(of.head, 1, last, of.names - 1)), *figures])
     yield from head
-    for each, own in zip(of.rows, lines, strict=True):
-        yield from own
-        if note := "; ".join(filter(None, each[len(each) - of.notes :])):
+    for texts, row_lines in zip(of.rows, lines, strict=True):
+        yield from row_lines
+        if note := "; ".join(filter(None, texts[len(texts) - of.notes :])):
             yield from wrap(note, "       ↑ ", "         ")
 
 
@@ -156,8 +156,8 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
     """The findings, the worst first, each with its fix."""
     if findings:
         yield "  findings: what it does not protect"
-    for each in by_severity(findings):
-        yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
+    for finding in by_severity(findings):
+        yield from wrap(f"{finding.severity}: {left_open(finding)}.", "    ", "      ")
 
 
 def _kind(finding: Finding) -> tuple[str, ...]:

@@ -44,8 +44,8 @@ def _rows(of: Trend, number: int, series: Series) -> Iterator[dict[str, Any]]:
     for place, point in enumerate(series.points):
         row = known | _run(of, point.run) | {"cell": point.cell, "differs": listed(point.changed)}
         row |= {"ratio": point.estimate.ratio, "low": point.estimate.low, "high": point.estimate.high}
-        if (own := point.added) is not None:
-            row |= {"added_us": own.added.mean, "added_low_us": own.added.low, "added_high_us": own.added.high}
+        if (cost := point.added) is not None:
+            row |= {"added_us": cost.added.mean, "added_low_us": cost.added.low, "added_high_us": cost.added.high}
         for index, level in enumerate(series.levels):
             if level.first <= place <= level.last:
                 estimate = level.estimate

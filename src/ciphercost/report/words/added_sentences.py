@@ -36,10 +36,10 @@ def of(who: str, cells: Sequence[Named], parts: Parts | None, costs: Sequence[Un
 
     `parts`: at the server, if the run fitted them; `costs`: of pages, openings and values, if the run determined them.
     """
-    known = [(found, label) for cell, label in cells if (found := added_text.of(cell)) is not None]
+    known = [(added_cost, label) for cell, label in cells if (added_cost := added_text.of(cell)) is not None]
     if len(known) == 1:
-        ((found, label),) = known
-        yield f"{who} {added_text.adds(found)}{f' for {label}' * bool(label)}: {added_text.base(found)}."
+        ((added_cost, label),) = known
+        yield f"{who} {added_text.adds(added_cost)}{f' for {label}' * bool(label)}: {added_text.base(added_cost)}."
         if by_units := unit_cost_text.headline(costs, counted=True):
             yield f"It {by_units}."
     elif by_units := unit_cost_text.headline(costs):
@@ -57,8 +57,8 @@ def carry_over(parts: Parts, cells: Sequence[Cell]) -> bool:
     three = (parts.request_us, parts.byte_ns, parts.handshake_us)
     return (
         parts.worst <= DOUBTFUL
-        and all(each.value > 0 for each in three)
-        and sum(each.low <= 0 for each in three) <= 1
+        and all(part.value > 0 for part in three)
+        and sum(part.low <= 0 for part in three) <= 1
         and all(_as_predicted(parts, cell) for cell in cells)
     )
 
@@ -77,9 +77,9 @@ def _as_predicted(parts: Parts, cell: Cell) -> bool:
     added = cell.added.get("server_cpu")
     if added is None or added.low <= 0:
         return True
-    said = together(parts, 0.0, round_trips(cell), cell.arms["plain"].get("wire_bytes_per_op", 0) / 1e3)
-    half = math.hypot((said.high - said.low) / 2, (added.high - added.low) / 2)
-    return abs(added.mean - said.value) <= half
+    predicted = together(parts, 0.0, round_trips(cell), cell.arms["plain"].get("wire_bytes_per_op", 0) / 1e3)
+    half = math.hypot((predicted.high - predicted.low) / 2, (added.high - added.low) / 2)
+    return abs(added.mean - predicted.value) <= half
 
 
 def by_parts(parts: Parts) -> str:
@@ -89,7 +89,7 @@ def by_parts(parts: Parts) -> str:
 
 def byte_us(parts: Parts) -> Part:
     """What a byte costs, in µs as the other parts."""
-    return Part(*(each / 1e3 for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
+    return Part(*(value / 1e3 for value in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
 
 
 def by_request(parts: Parts) -> str:
@@ -104,12 +104,12 @@ def elsewhere(added: Part, word: str = operation_text.OPERATION, parts: Parts | 
     `word`: what an operation is called; `parts`: what bytes and connections cost, if the run fitted that.
     """
     of_usual = f"{operation_text.many(word)} of {added_text.rough_time(USUAL)}"
-    said = f"{verdict(added, USUAL)} for {of_usual} of CPU ({added_text.share(added, USUAL)} more)."
+    sentence = f"{verdict(added, USUAL)} for {of_usual} of CPU ({added_text.share(added, USUAL)} more)."
     if parts is None:
-        return f"{said} {matters(added, 'they', ('new connections and large answers cost extra',))}"
-    megabyte = Part(*(1e3 * each for each in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
+        return f"{sentence} {matters(added, 'they', ('new connections and large answers cost extra',))}"
+    megabyte = Part(*(1e3 * value for value in (parts.byte_ns.value, parts.byte_ns.low, parts.byte_ns.high)))
     also = f", open a connection each ({_aside(parts.handshake_us)}) or return much ({_aside(megabyte, ' per MB')})"
-    return f"{said} {matters(added, 'they', (), also)}"
+    return f"{sentence} {matters(added, 'they', (), also)}"
 
 
 def matters(added: Part, who: str, extra: Sequence[str] = (), also: str = "") -> str:
@@ -122,7 +122,7 @@ def matters(added: Part, who: str, extra: Sequence[str] = (), also: str = "") ->
 
 def verdict(added: Part, us: float) -> str:
     """Whether the addition is worth worrying about for an operation of this CPU time: below MATTERS %, above it, or neither surely."""
-    low, high = (100 * each / us for each in (added.low, added.high))
+    low, high = (100 * bound / us for bound in (added.low, added.high))
     if high <= MATTERS:
         return "Not worth worrying about"
     return "Worth worrying about" if low > MATTERS else "Perhaps worth worrying about"
@@ -130,15 +130,15 @@ def verdict(added: Part, us: float) -> str:
 
 def by_the_second(costs: Sequence[UnitCost]) -> str:
     """`1,000 pages read a second take 1.2 % of a core; … It matters (over 1 % of a core) from 810 a second on.` Empty: no unit surely costs anything."""
-    for each in costs:
-        if each.unit == "opening" or each.measure != "cpu" or not unit_cost_text.sure(each):
+    for cost in costs:
+        if cost.unit == "opening" or cost.measure != "cpu" or not unit_cost_text.sure(cost):
             continue
-        share = 100 * SECOND * each.us.value / 1e6
+        share = 100 * SECOND * cost.us.value / 1e6
         busy = f"{share / 100:.1f} cores" if share >= 100 else f"{float(f'{share:.2g}'):g} % of a core"
-        of_pages = "; pages that stay in the cache cost nothing" if each.unit.startswith("page") else ""
-        rate = float(f"{MATTERS / 100 * 1e6 / each.us.value:.2g}")
+        of_pages = "; pages that stay in the cache cost nothing" if cost.unit.startswith("page") else ""
+        rate = float(f"{MATTERS / 100 * 1e6 / cost.us.value:.2g}")
         matters = f"It matters (over {MATTERS} % of a core) from {rate:,.5g} a second on"
-        return f"{SECOND:,} {unit_cost_text.many(each)} a second take {busy}{of_pages}. {matters}."
+        return f"{SECOND:,} {unit_cost_text.many(cost)} a second take {busy}{of_pages}. {matters}."
     return ""
 
 
@@ -159,20 +159,20 @@ def _piece(part: Part, known: str = "", *, whose: str = "") -> str:
 
 def _listed(known: Sequence[tuple[AddedCost, str]]) -> str:
     """`8.5 µs of process CPU (95 % CI 7.8–9.3) to an operation of point-select and 18.6 µs (16.2–21.1) to one of insert`."""
-    surely = [each for each in known if added_text.seen(each[0])]
+    surely = [labelled for labelled in known if added_text.seen(labelled[0])]
     if not surely:
         return f"no CPU that this run can tell from 0 in any of {len(known)} cells"
     lost = len(known) - len(surely)
     unseen = f"; in {lost} more it can't be told from 0" if lost else ""
     if len(surely) <= LISTED:
         first, *further = surely
-        said = [_to(*first, first=True), *(_to(*each, first=False) for each in further)]
-        return f"{', '.join(said[:-1])} and {said[-1]}{unseen}" if further else f"{said[0]}{unseen}"
-    ordered = sorted(surely, key=lambda each: each[0].added.mean)
+        phrases = [_to(*first, first=True), *(_to(*labelled, first=False) for labelled in further)]
+        return f"{', '.join(phrases[:-1])} and {phrases[-1]}{unseen}" if further else f"{phrases[0]}{unseen}"
+    ordered = sorted(surely, key=lambda labelled: labelled[0].added.mean)
     return f"{_to(*ordered[0], first=True)}, up to {_to(*ordered[-1], first=False)}, in {len(surely)} cells{unseen}"
 
 
-def _to(found: AddedCost, label: str, *, first: bool) -> str:
-    known, whose, one = (added_text.KNOWN, found.whose, "an operation") if first else ("", "", "one")
-    said = added_text.with_interval(added_text.part(found.added), known, whose=whose)
-    return f"{said} to {one} of {re.sub(ASIDE, '', label)}"
+def _to(added_cost: AddedCost, label: str, *, first: bool) -> str:
+    known, whose, one = (added_text.KNOWN, added_cost.whose, "an operation") if first else ("", "", "one")
+    figure = added_text.with_interval(added_text.part(added_cost.added), known, whose=whose)
+    return f"{figure} to {one} of {re.sub(ASIDE, '', label)}"

@@ -45,11 +45,11 @@ def of(cell: Cell) -> AddedCost | None:
     """None for a cell without CPU times, for a control, and for one whose ratio is not what encryption costs."""
     if cell.layer == "control" or cell.imported is not None or not cell.overhead or plausible.is_no_cost(cell):
         return None
-    found = _at(cell, cpu_metric(cell))
-    if cell.layer == "column" and not cell.embedded and (found is None or not seen(found)):
+    added_cost = _at(cell, cpu_metric(cell))
+    if cell.layer == "column" and not cell.embedded and (added_cost is None or not seen(added_cost)):
         client = _at(cell, "client_cpu_per_op")
-        return client if client is not None and seen(client) else found
-    return found
+        return client if client is not None and seen(client) else added_cost
+    return added_cost
 
 
 def _at(cell: Cell, key: str) -> AddedCost | None:
@@ -65,8 +65,8 @@ def _at(cell: Cell, key: str) -> AddedCost | None:
 
 def by_client(cell: Cell) -> bool:
     """Whether the application encrypts: then the client pays, and the server shows nothing."""
-    found = of(cell)
-    return found is not None and found.key == "client_cpu_per_op" and not cell.embedded
+    added_cost = of(cell)
+    return added_cost is not None and added_cost.key == "client_cpu_per_op" and not cell.embedded
 
 
 def seen(cost_: AddedCost) -> bool:
@@ -84,7 +84,7 @@ def span(low: float, high: float, like: float) -> str:
     """`5.63–6.41`, or `−0.3 to 1.1` where it holds 0: both ends of an interval in the unit of `time(like, …)`."""
     half = (high - low) / 2
     scale, _ = _unit(like, half)
-    first, last = (_digits(each * scale, half * scale) for each in (low, high))
+    first, last = (_digits(bound * scale, half * scale) for bound in (low, high))
     return f"{first} to {last}" if low < 0 else f"{first}–{last}"
 
 
@@ -128,26 +128,26 @@ def base(cost_: AddedCost) -> str:
 
 def line(cell: Cell) -> str:
     """`+6.0 µs per operation (5.6–6.4): 13.1 → 19.1 µs, 46 % more`; empty: nothing is known of it."""
-    found = of(cell)
-    if found is None:
+    added_cost = of(cell)
+    if added_cost is None:
         return ""
-    said, ends = figures(found)
-    return f"{said} per operation ({ends}): {base(found)}"
+    amount, ends = figures(added_cost)
+    return f"{amount} per operation ({ends}): {base(added_cost)}"
 
 
-def adds(found: AddedCost) -> str:
+def adds(added_cost: AddedCost) -> str:
     """`adds 6.0 µs of server CPU to each query (95 % CI 5.6–6.4)`, or that the run sees nothing."""
-    whose, low, high = found.whose, found.added.low, found.added.high
+    whose, low, high = added_cost.whose, added_cost.added.low, added_cost.added.high
     half = (high - low) / 2
-    known = f"(95 % CI {span(low, high, found.added.mean)})"
-    if not seen(found):
+    known = f"(95 % CI {span(low, high, added_cost.added.mean)})"
+    if not seen(added_cost):
         scale, unit = _unit(max(abs(low), abs(high)), half)
         known = f"(95 % CI {_digits(low * scale, half * scale)} to {_digits(high * scale, half * scale)} {unit})"
         return f"adds no {whose} that this run can tell from 0 {known}"
-    if found.added.mean < 0:
-        less = f"(95 % CI {span(-high, -low, found.added.mean)})"
-        return f"takes {time(-found.added.mean, half)} less {whose} for each {found.to} {less}"
-    return f"adds {time(found.added.mean, half)} of {whose} to each {found.to} {known}"
+    if added_cost.added.mean < 0:
+        less = f"(95 % CI {span(-high, -low, added_cost.added.mean)})"
+        return f"takes {time(-added_cost.added.mean, half)} less {whose} for each {added_cost.to} {less}"
+    return f"adds {time(added_cost.added.mean, half)} of {whose} to each {added_cost.to} {known}"
 
 
 def share(added: Part, us: float) -> str:
@@ -158,9 +158,9 @@ def share(added: Part, us: float) -> str:
     return f"{_rough(percent)} %"
 
 
-def figures(found: AddedCost) -> tuple[str, str]:
+def figures(added_cost: AddedCost) -> tuple[str, str]:
     """`+6.02 µs` and its interval, for a table."""
-    return figure(part(found.added)), span(found.added.low, found.added.high, found.added.mean)
+    return figure(part(added_cost.added)), span(added_cost.added.low, added_cost.added.high, added_cost.added.mean)
 
 
 def figure(of: Part) -> str:
@@ -194,14 +194,14 @@ def difference(of: Part) -> str:
 
 def over(known: Sequence[AddedCost | None]) -> AddedCost | None:
     """The mean of several runs or machines, each counting the same; None if one does not tell, or tells it of another process."""
-    costs = [each for each in known if each is not None]
-    if not costs or len(costs) < len(known) or len({each.key for each in costs}) > 1:
+    costs = [added_cost for added_cost in known if added_cost is not None]
+    if not costs or len(costs) < len(known) or len({added_cost.key for added_cost in costs}) > 1:
         return None
-    levels_ = ([each.plain for each in costs], [each.encrypted for each in costs])
-    plain, encrypted = (sum(each) / len(each) for each in levels_)
+    levels_ = ([added_cost.plain for added_cost in costs], [added_cost.encrypted for added_cost in costs])
+    plain, encrypted = (sum(arm_levels) / len(arm_levels) for arm_levels in levels_)
     added, ratio = (
-        added_together.mean([each.added for each in costs]),
-        added_together.mean_ratio([each.ratio for each in costs]),
+        added_together.mean([added_cost.added for added_cost in costs]),
+        added_together.mean_ratio([added_cost.ratio for added_cost in costs]),
     )
     return AddedCost(costs[0].key, costs[0].whose, added, plain, encrypted, ratio, costs[0].to)
 

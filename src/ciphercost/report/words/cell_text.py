@@ -12,7 +12,7 @@ from ciphercost.model.result import Cell, Result
 from ciphercost.model.slices import Finding, Proof, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
-from ciphercost.report.words import pair_text
+from ciphercost.report.words import command_text, pair_text
 from ciphercost.report.words.figure_text import (
     UNRESOLVED,
     bounds,
@@ -31,18 +31,21 @@ def standing(cell: Cell) -> str:
     return "" if cell.status == "ok" else cell.status.upper().replace("-", " ")
 
 
-def no_number(cell: Cell, said: set[str]) -> str:
-    """Why a cell has no number; a reason that the report has given already is not repeated. `said`: those; gets this one too."""
-    if cell.reason in said:
+def no_number(cell: Cell, reasons_given: set[str]) -> str:
+    """Why a cell has no number; a reason that the report has given already is not repeated.
+
+    `reasons_given`: those; gets this one too.
+    """
+    if cell.reason in reasons_given:
         return f"{standing(cell)}{' for the reason given above' if cell.reason else ''}"
-    said.add(cell.reason)
+    reasons_given.add(cell.reason)
     return f"{standing(cell)}: {cell.reason}"
 
 
 def places(result: Result, cells: Iterable[Cell]) -> set[int]:
     """Where these very cells stand in the result: their numbers, as fits name them."""
-    own = {id(cell) for cell in cells}
-    return {number for number, cell in enumerate(result.cells) if id(cell) in own}
+    ids = {id(cell) for cell in cells}
+    return {number for number, cell in enumerate(result.cells) if id(cell) in ids}
 
 
 def is_control(cell: Cell) -> bool:
@@ -76,6 +79,20 @@ def logged(cell: Cell) -> Iterator[str]:
         yield f"0-RTT: the server took the first request early on {early:,} of {connects:,} connections ({share(early, connects)})"
 
 
+def retried(cell: Cell) -> Iterator[str]:
+    """How many operations began again because they were in conflict with others."""
+    counts = {arm: facts["retries"] for arm in ARMS if (facts := cell.arms.get(arm, {})).get("retries")}
+    if not counts:
+        return
+    told = [
+        f"{counts.get(arm, 0):,} times in {facts['operations']:,} operations of the {arm} arm"
+        for arm in ARMS
+        if (facts := cell.arms.get(arm, {})).get("operations")
+    ]
+    text = f"tried again after a serialization failure or a deadlock: {', '.join(told)}"
+    yield text if cell.pair is None else cell.pair.worded(text)
+
+
 def link(cell: Cell) -> Iterator[str]:
     """How many packets the link really lost."""
     if sent := cell.link.get("sent"):
@@ -100,17 +117,17 @@ def hop(cell: Cell) -> Iterator[str]:
 
 def fleet(cell: Cell) -> Iterator[str]:
     """Which agents made the load, and how far apart they started, if there were several."""
-    if (made := cell.fleet) is None:
+    if (cell_fleet := cell.fleet) is None:
         return
-    where = "near the server" if made.placement == "near-server" else f"on {len(made.nodes)} nodes"
-    text = f"load from {made.agents} agents {where}"
-    if (skew := made.start_skew) is not None:
+    where = "near the server" if cell_fleet.placement == "near-server" else f"on {len(cell_fleet.nodes)} nodes"
+    text = f"load from {cell_fleet.agents} agents {where}"
+    if (skew := cell_fleet.start_skew) is not None:
         text += (
-            f"; start skew p99 {number(skew.p99_ms)} ms over {made.agents} agents (median {number(skew.p50_ms)}, maximum "
+            f"; start skew p99 {number(skew.p99_ms)} ms over {cell_fleet.agents} agents (median {number(skew.p50_ms)}, maximum "
             f"{number(skew.max_ms)} ms, {skew.slices} slices)"
         )
-    if others := [each for each in made.clocks if each.error_s]:
-        text += f"; clocks known within {number(max(each.error_s for each in others) * 1e3)} ms"
+    if others := [clock for clock in cell_fleet.clocks if clock.error_s]:
+        text += f"; clocks known within {number(max(clock.error_s for clock in others) * 1e3)} ms"
     yield text
 
 
@@ -148,8 +165,8 @@ def protects(cell: Cell) -> Iterator[str]:
     """What the mechanism protects, then its findings by severity."""
     if cell.protects:
         yield protection(cell)
-    for each in by_severity(cell.findings):
-        yield f"finding, {each.severity}: {each.code}"
+    for finding in by_severity(cell.findings):
+        yield f"finding, {finding.severity}: {finding.code}"
 
 
 STORAGE: tuple[tuple[str, str], ...] = (
@@ -186,9 +203,10 @@ def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
             f"of which {name.replace('-', ' ')}: {cost('throughput', without)} ({bounds('throughput', without)}); "
             f"{cell.mechanism.upper()} itself: {cost('throughput', left)} ({bounds('throughput', left)})"
         )
-        own, theirs = cell.arms, control.arms
+        arms, control_arms = cell.arms, control.arms
         cpu = [
-            float(arm.get("server_cpu_us_per_op", 0)) for arm in (own["plain"], theirs["encrypted"], own["encrypted"])
+            float(arm.get("server_cpu_us_per_op", 0))
+            for arm in (arms["plain"], control_arms["encrypted"], arms["encrypted"])
         ]
         if all(cpu):
             words += f"; server CPU/op {' → '.join(map(number, cpu))} µs"
@@ -250,6 +268,8 @@ def proof_line(cell: Cell) -> str:
     """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm unencrypted; witnesses: client, server, wire; OpenSSL …`."""
     if cell.mode == "imported":
         return "NOT PROVEN: no server report, packet capture or disk scan shows that only one arm was encrypted"
+    if cell.status == "unproven":
+        return command_text.NOT_SEEN
     witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
     if cell.layer == "control":
         shown = f"witnesses: {', '.join(witnesses)}" if witnesses else "nothing to prove"
@@ -263,45 +283,54 @@ def proof_line(cell: Cell) -> str:
     between = ", " if cell.layer == "rest" else " "
     if cell.pair:
         both = (cell.pair.reference, cell.pair.compared)
-        how = "; ".join(f"{each.name}: {_negotiated(each.encryption, between) or 'encrypted'}" for each in both)
+        how = "; ".join(f"{arm.name}: {_negotiated(arm.encryption, between) or 'encrypted'}" for arm in both)
     else:
         how = f"{_negotiated(cell.encryption, between)}; plain arm unencrypted"
     return f"proven: {how}; witnesses: {', '.join(witnesses)}" + "; " * bool(libraries) + ", ".join(libraries)
 
 
+VERIFIED_BY = {
+    "password": " by the password",
+    "channel binding": " by channel binding",
+    "chain": " (its chain, not its name)",
+}
+"""How the client knew the server, where that is not by chain and name."""
+
+
 def _negotiated(encryption: Mapping[str, str], between: str) -> str:
     """`TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 RSA 2048 peer verified`."""
-    said = [
+    words = [
         encryption[name]
         for name in ("http", "protocol", "cipher", "group", "peer_key", "implementation")
         if encryption.get(name)
     ]
     if encryption.get("verified"):
-        by = " by the password" if encryption.get("verified_by") == "password" else ""
-        said.append(f"peer verified{by}" if encryption["verified"] == "yes" else "peer NOT verified")
+        by = VERIFIED_BY.get(encryption.get("verified_by", ""), "")
+        said = {"yes": f"peer verified{by}", "no": "peer NOT verified"}
+        words.append(said.get(encryption["verified"], "peer perhaps not verified"))
     if encryption.get("client_certificate"):
-        said.append(f"client certificate {encryption['client_certificate']}")
-    return between.join(said)
+        words.append(f"client certificate {encryption['client_certificate']}")
+    return between.join(words)
 
 
 def in_common(cells: Sequence[Cell]) -> str:
     """`postgresql 18.4 · tls · point-select`: the heading words that all cells share."""
-    said = _headings(cells, shared=True)
-    first = said[0] if said else {}
-    return " · ".join(value for name, value in first.items() if value and len({each[name] for each in said}) == 1)
+    headings = _headings(cells, shared=True)
+    first = headings[0] if headings else {}
+    return " · ".join(value for name, value in first.items() if value and len({words[name] for words in headings}) == 1)
 
 
 def _headings(cells: Sequence[Cell], *, shared: bool) -> list[dict[str, str]]:
     """Each cell's heading words, with only those conditions and factors that all cells share, or only the others."""
 
     def some(pairs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-        common = set.intersection(*(set(each.items()) for each in pairs)) if pairs else set()
-        return [dict(pair for pair in each.items() if (pair in common) == shared) for each in pairs]
+        common = set.intersection(*(set(settings.items()) for settings in pairs)) if pairs else set()
+        return [dict(pair for pair in settings.items() if (pair in common) == shared) for settings in pairs]
 
-    own = zip(cells, some([each.conditions for each in cells]), some([each.factors for each in cells]), strict=True)
+    triples = zip(cells, some([cell.conditions for cell in cells]), some([cell.factors for cell in cells]), strict=True)
     return [
         heading_words(msgspec.structs.replace(cell, conditions=conditions_, factors=factors), brief=True)
-        for cell, conditions_, factors in own
+        for cell, conditions_, factors in triples
     ]
 
 
@@ -320,33 +349,39 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
                 [*(part for part in parts if part and part not in only.variant.split()), *filter(None, [only.variant])]
             )
         ]
-    said = _headings(cells, shared=False)
-    apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
+    headings = _headings(cells, shared=False)
+    apart = [name for name in (headings[0] if headings else ()) if len({words[name] for words in headings}) > 1]
     tokens = [cell.variant.split() for cell in cells]
     common = set.intersection(*map(set, tokens)) if len(cells) > 1 else set()
-    found = []
-    for cell, each, own in zip(cells, said, tokens, strict=True):
+    labels = []
+    for cell, cell_words, cell_tokens in zip(cells, headings, tokens, strict=True):
         # A control's variant includes its mechanism, and a matrix's variant may repeat a word of the heading.
-        parts = [each[name] for name in apart if each[name] and each[name] not in own and name not in without]
-        said_already = {cell.mechanism} if "mechanism" in without else set()
+        parts = [
+            cell_words[name]
+            for name in apart
+            if cell_words[name] and cell_words[name] not in cell_tokens and name not in without
+        ]
+        named_elsewhere = {cell.mechanism} if "mechanism" in without else set()
         variant = [
-            token for token in own if token not in common | said_already and not each.get(token.partition("=")[0])
+            token
+            for token in cell_tokens
+            if token not in common | named_elsewhere and not cell_words.get(token.partition("=")[0])
         ]
         label = " · ".join([*parts, *[" ".join(variant)] * bool(variant)])
-        found.append(label or "no other conditions" * ("conditions" in apart))
+        labels.append(label or "no other conditions" * ("conditions" in apart))
     if without:
-        return found
+        return labels
     mixed = len({is_control(cell) for cell in cells}) > 1
     return [
         f"{name} (control)" if mixed and is_control(cell) else name
-        for cell, name in zip(cells, distinct(cells, found), strict=True)
+        for cell, name in zip(cells, distinct(cells, labels), strict=True)
     ]
 
 
 def against(cells: Sequence[Cell], cell: Cell) -> str:
     """What a cell that shares its sessions is compared with, by its own words: `cipher=aes256-gcm`."""
-    own = [each for each in cells if each.group and each.group == cell.group] or list(cells)
-    return reference_name(next((each for each in own if not is_control(each)), own[0]))
+    group = [member for member in cells if member.group and member.group == cell.group] or list(cells)
+    return reference_name(next((member for member in group if not is_control(member)), group[0]))
 
 
 def reference_name(reference: Cell) -> str:
@@ -354,21 +389,21 @@ def reference_name(reference: Cell) -> str:
     return reference.variant or heading(reference)
 
 
-def distinct(cells: Sequence[Cell], found: list[str]) -> list[str]:
+def distinct(cells: Sequence[Cell], labels: list[str]) -> list[str]:
     """Unique labels: those that occur twice get the factors that differ, or else the cells' numbers."""
     alike: dict[str, list[Cell]] = {}
-    for cell, name in zip(cells, found, strict=True):
+    for cell, name in zip(cells, labels, strict=True):
         alike.setdefault(name, []).append(cell)
-    made = []
-    for cell, name, those in zip(cells, found, [alike[name] for name in found], strict=True):
-        own = [
+    extended = []
+    for cell, name, those in zip(cells, labels, [alike[name] for name in labels], strict=True):
+        differing = [
             f"{factor}={value}"
             for factor, value in cell.factors.items()
-            if value and len({each.factors.get(factor) for each in those}) > 1
+            if value and len({twin.factors.get(factor) for twin in those}) > 1
         ]
-        made.append(" · ".join(word for word in (name, *own) if word) or heading(cell))
-    twice = {name for name, count in Counter(made).items() if count > 1}
-    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(made, start=1)]
+        extended.append(" · ".join(word for word in (name, *differing) if word) or heading(cell))
+    twice = {name for name, count in Counter(extended).items() if count > 1}
+    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(extended, start=1)]
 
 
 def without_number(cell: Cell) -> str:

@@ -17,9 +17,9 @@ def headline(of: Comparison) -> str:
     """The answer in one line: the gate's outcome, or how many costs differ."""
     if of.limit is None:
         return compared(of)
-    said = _gates(of.gates, of.limit)
-    outcome, colon, rest = said.partition(":")
-    return f"{outcome}, but nothing is resolved{colon}{rest}" if outcome.startswith("PASS") and nothing(of) else said
+    answer = _gates(of.gates, of.limit)
+    outcome, colon, rest = answer.partition(":")
+    return f"{outcome}, but nothing is resolved{colon}{rest}" if outcome.startswith("PASS") and nothing(of) else answer
 
 
 def nothing(of: Comparison) -> bool:
@@ -30,7 +30,7 @@ def nothing(of: Comparison) -> bool:
 def sign(of: Comparison) -> str:
     """The worst outcome as a sign; empty without a gate if something was decided."""
     outcomes = [gate.outcome for gate in of.gates]
-    worst = next((each for each in ("failed", "fail", "unresolved", "pass") if each in outcomes), "")
+    worst = next((outcome for outcome in ("failed", "fail", "unresolved", "pass") if outcome in outcomes), "")
     if worst in ("", "pass") and (nothing(of) or any(gate.doubt for gate in of.gates)):
         return DOUBT
     return SIGNS[worst] if worst else ""
@@ -53,11 +53,11 @@ def compared(of: Comparison) -> str:
         verdict: sum(pair.verdict == verdict for pair in of.pairs)
         for verdict in ("differs", "equivalent", "unresolved")
     }
-    said = [f"{count} {_counted(verdict, count)}" for verdict, count in counts.items() if count]
+    parts = [f"{count} {_counted(verdict, count)}" for verdict, count in counts.items() if count]
     without = sum(pair.verdict is None for pair in of.pairs)
-    said += [f"{without} can't be compared"] * bool(without)
-    said += [f"{len(of.alone)} cells have no partner"] * bool(of.alone)
-    text = f"of {len(of.pairs)} cost{'s' * (len(of.pairs) != 1)} compared, {', '.join(said)}"
+    parts += [f"{without} can't be compared"] * bool(without)
+    parts += [f"{len(of.alone)} cells have no partner"] * bool(of.alone)
+    text = f"of {len(of.pairs)} cost{'s' * (len(of.pairs) != 1)} compared, {', '.join(parts)}"
     return f"nothing is resolved: {text}, so this can't say whether a cost changed" if nothing(of) else text
 
 
@@ -74,17 +74,17 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
     over = f"encryption costs more than {budget} in {len(by['fail'])} of {all_}"
     if by["failed"]:
         has = "has" if len(by["failed"]) == 1 else "have"
-        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be checked"
-        return f"{said}; {over}" if by["fail"] else said
+        statement = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be checked"
+        return f"{statement}; {over}" if by["fail"] else statement
     if by["fail"]:
         failing = sum(gate.doubt == "failures" for gate in by["fail"])
         return f"FAIL: {over}{f'; in {failing} of them because slices of the encrypted arm fail more often' * bool(failing)}"
     if by["unresolved"]:
         return f"UNRESOLVED: {'; '.join(_open(by['unresolved'], all_, budget))}"
-    said = f"encryption costs at most {budget} in {all_}"
+    statement = f"encryption costs at most {budget} in {all_}"
     if busy := sum(gate.doubt == "mostly" for gate in gates):
-        return f"PASS ON A BUSY MACHINE: {said}, but other processes disturbed most slices of {busy} of them"
-    return f"PASS: {said}"
+        return f"PASS ON A BUSY MACHINE: {statement}, but other processes disturbed most slices of {busy} of them"
+    return f"PASS: {statement}"
 
 
 def _open(gates: Sequence[Gate], all_: str, budget: str) -> Iterator[str]:
@@ -126,12 +126,12 @@ def gate_verdict(gate: Gate, limit: float | None) -> str:
     """The same without the cell's name."""
     reason = f"; {gate.reason}" if gate.reason else ""
     if gate.estimate is None or gate.outcome == "failed":
-        said, reason = f"no figure{f': {gate.reason}' if gate.reason else ''}", ""
+        figure, reason = f"no figure{f': {gate.reason}' if gate.reason else ''}", ""
     else:
-        said = _change(gate, gate.estimate)
-        said += f"; {added_text.adds(gate.added)}" if gate.added is not None else ""
+        figure = _change(gate, gate.estimate)
+        figure += f"; {added_text.adds(gate.added)}" if gate.added is not None else ""
     budget = f"; budget {percent(limit)}: {ENDS[gate.outcome]}" if limit is not None else ""
-    return f"{said}{budget}{reason}"
+    return f"{figure}{budget}{reason}"
 
 
 def _change(gate: Gate, estimate: Estimate) -> str:
@@ -155,19 +155,19 @@ def verdict(pair: Pair, margin: float) -> str:
     quick = is_quick(pair)
     must = f"; quick runs need p below {QUICK_ALPHA}" if quick and p < ALPHA else ""
     direction = "higher" if (change.ratio < 1) == (pair.metric == "throughput") else "lower"
-    said = {
+    sentence = {
         "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
         "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
         "unresolved": f"unresolved: no difference in the {what} is established ({surely}{must}); a longer --time may resolve it",
     }[pair.verdict or "unresolved"]
     if quick and pair.verdict == "differs":
-        return f"{said}; this interval does not include the scatter between restarts: run both with --sessions 8 to include it"
-    return said + ("; for these two server pairs only" * quick)
+        return f"{sentence}; this interval does not include the scatter between restarts: run both with --sessions 8 to include it"
+    return sentence + ("; for these two server pairs only" * quick)
 
 
 def both(pair: Pair, metric: str) -> str:
     """`24.9 → 53.0 % fewer`: both costs, encrypted ÷ plain."""
-    first, second = (figure_text.cost(metric, each) for each in pair.costs[metric])
+    first, second = (figure_text.cost(metric, estimate) for estimate in pair.costs[metric])
     return figure_text.both(first, second, " → ")
 
 
@@ -194,15 +194,15 @@ def left_out(pair: Pair) -> str:
 def listed(changes: Iterable[Change]) -> str:
     """`cipher aes256-gcm → aes128-gcm; clients 4 → 8`."""
     return "; ".join(
-        f"{each.name.removeprefix('set ')} {each.reference or '—'} → {each.other or '—'}" for each in changes
+        f"{change.name.removeprefix('set ')} {change.reference or '—'} → {change.other or '—'}" for change in changes
     )
 
 
 def machines(of: Comparison) -> Iterator[tuple[str, str]]:
     """(run's name, what differs in its machine), for runs from another machine than the reference."""
-    for each in of.differences:
-        if each.machine:
-            yield of.runs[each.run].name, listed(each.machine)
+    for difference in of.differences:
+        if difference.machine:
+            yield of.runs[difference.run].name, listed(difference.machine)
 
 
 LOUD = "DIFFERENT MACHINES: a difference in cost may come from the machines, not from your change"
@@ -232,21 +232,21 @@ def added_row(pair: Pair) -> tuple[str, str, str, str] | None:
     """(label, difference, its interval, `+6.0 → +4.1 µs`): what is added to an operation in both cells."""
     if pair.added is None:
         return None
-    both_ = added_text.from_to(*(added_text.part(each.added) for each in (pair.added.reference, pair.added.other)))
+    both_ = added_text.from_to(*(added_text.part(cost.added) for cost in (pair.added.reference, pair.added.other)))
     return f"added {pair.added.other.whose.partition(' with')[0]}", *added_text.changed(pair.added.difference), both_
 
 
 def unit_rows(units: Iterable[UnitChange]) -> Iterator[tuple[str, str, str, str]]:
     """(unit, difference, its interval, both costs)."""
-    for each in units:
-        yield each.unit, *added_text.changed(each.difference), added_text.from_to(each.reference, each.other)
+    for unit in units:
+        yield unit.unit, *added_text.changed(unit.difference), added_text.from_to(unit.reference, unit.other)
 
 
 def units_by_end(of: Comparison) -> Iterator[tuple[str, list[UnitChange]]]:
     """(`postgresql tls: server CPU that encryption adds to each unit of work`, its units), run by run."""
-    found: dict[tuple[int, str, str, str], list[UnitChange]] = {}
-    for each in of.units:
-        found.setdefault((each.run, each.engine, each.mechanism, each.whose), []).append(each)
-    for (run, engine, mechanism, whose), units in found.items():
+    by_end: dict[tuple[int, str, str, str], list[UnitChange]] = {}
+    for unit in of.units:
+        by_end.setdefault((unit.run, unit.engine, unit.mechanism, unit.whose), []).append(unit)
+    for (run, engine, mechanism, whose), units in by_end.items():
         where = f"run {run} · " if len(of.runs) > 2 else ""
         yield f"{where}{engine} {mechanism}: {whose} that encryption adds to each unit of work", units

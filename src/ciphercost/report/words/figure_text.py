@@ -24,6 +24,9 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("latency_p50", "latency p50", "higher", "lower"),
     ("latency_p99", "latency p99", "higher", "lower"),
     ("latency_mean", "mean latency", "higher", "lower"),
+    ("tool_latency_p50", "latency p50, as the tool reports", "higher", "lower"),
+    ("tool_latency_p99", "latency p99, as the tool reports", "higher", "lower"),
+    ("tool_latency_mean", "mean latency, as the tool reports", "higher", "lower"),
     ("host_busy", "machine CPU in use", "more", "less"),
     ("host_cpu_per_op", "machine CPU per operation", "more", "less"),
     ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
@@ -151,8 +154,8 @@ def lead_metric(cell: Cell) -> str:
 
     On one core the client shares the core, so throughput includes the client's own work.
     """
-    found = cpu_metric(cell) if cell.regime == "one-core" and cell.imported is None else ""
-    return found or main_metric(cell)
+    cpu_key = cpu_metric(cell) if cell.regime == "one-core" and cell.imported is None else ""
+    return cpu_key or main_metric(cell)
 
 
 def cpu_metric(cell: Cell) -> str:
@@ -162,12 +165,12 @@ def cpu_metric(cell: Cell) -> str:
     daemons, which may do the encryption; for an embedded database only if encryption then surely costs more, because otherwise that
     of the process has the narrower interval.
     """
-    own = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
-    process = cell.overhead.get(own)
+    process_key = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
+    process = cell.overhead.get(process_key)
     whole = cell.overhead.get("machine_cpu_per_op") if cell.layer == "rest" else None
     if whole is not None and (not cell.embedded or process is None or whole.low > process.high):
         return "machine_cpu_per_op"
-    return own if process is not None else ""
+    return process_key if process is not None else ""
 
 
 def quantity(cell: Cell, key: str) -> str:
@@ -200,14 +203,6 @@ def beside(estimate: Estimate) -> str:
     p = estimate.p_value
     surely = "" if p is None else ", p < 0.001 after Holm" if p < 0.001 else f", p = {p:.2g} after Holm"
     return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')}{surely})"
-
-
-def size(count: float) -> str:
-    """`1 KB`, `250 MB` of bytes."""
-    for unit, least in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= least:
-            return f"{count / least:.3g} {unit}"
-    return f"{count:.0f} B"
 
 
 def plus(part: Part, unit: str) -> str:
@@ -279,10 +274,10 @@ def prediction(cell: Cell) -> str:
     words = f"predicted from the link alone: {trips}{longer(link['added_ms'])} per operation"
     if "throughput" not in link:
         return words
-    each = [cell.clients / (level(cell, arm, "throughput") or math.inf) * 1e3 for arm in ARMS]
+    milliseconds = [cell.clients / (level(cell, arm, "throughput") or math.inf) * 1e3 for arm in ARMS]
     return (
         f"{words}, {share(link['throughput'])} operations per second; "
-        f"measured: {longer(each[1] - each[0])}, {share(cell.overhead['throughput'].ratio)}"
+        f"measured: {longer(milliseconds[1] - milliseconds[0])}, {share(cell.overhead['throughput'].ratio)}"
     )
 
 
@@ -303,8 +298,8 @@ def priced(cell: Cell, key: str = "") -> str:
         return ""
     estimate = cell.overhead[metric]
     change = cost(metric, estimate)
-    said = change if key else of_what(change, quantity(cell, metric))
-    return f"{said} (95 % CI {bounds(metric, estimate)})"
+    figure = change if key else of_what(change, quantity(cell, metric))
+    return f"{figure} (95 % CI {bounds(metric, estimate)})"
 
 
 def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:

@@ -42,25 +42,25 @@ def sentences(of: Concluded) -> list[str]:
 
 def coverage(of: Concluded) -> Iterator[str]:
     """How many machines the intervals cover."""
-    known = [each for each in of.run.cells if each.machines]
-    covered = {(each.machines, each.hosts) for each in known}
+    known = [cell for cell in of.run.cells if cell.machines]
+    covered = {(cell.machines, cell.hosts) for cell in known}
     if covered == {(1, 1)}:
         yield ONE
     elif len(covered) == 1:
         yield f"The interval covers {covers(known[0])}."
     elif known:
-        counts = [each.machines for each in known]
+        counts = [cell.machines for cell in known]
         yield f"The intervals cover {min(counts)} to {max(counts)} machines; each cell says how many."
-    if few := next((each for each in sorted(TWO_KINDS) if each in {of_cell.machines for of_cell in known}), 0):
+    if few := next((count for count in sorted(TWO_KINDS) if count in {of_cell.machines for of_cell in known}), 0):
         yield (
             f"{few} machines are few: if there are two kinds of machine, far apart, all {few} are often of one kind, and the 95 % interval holds "
             f"the mean cost in only {TWO_KINDS[few]} of simulated runs; measure on 8 or more, or read the cost on each CPU model."
         )
     if known and of.run.spec.mode == "quick":
         yield QUICK
-    lost = [each for each in of.run.machines if each.state != "measured"]
+    lost = [machine for machine in of.run.machines if machine.state != "measured"]
     if lost:
-        yield f"{len(lost)} of {len(of.run.machines)} machines {'is' if len(lost) == 1 else 'are'} missing: {', '.join(each.name for each in lost)}."
+        yield f"{len(lost)} of {len(of.run.machines)} machines {'is' if len(lost) == 1 else 'are'} missing: {', '.join(machine.name for machine in lost)}."
 
 
 def covers(cell: CellOverMachines) -> str:
@@ -71,9 +71,9 @@ def covers(cell: CellOverMachines) -> str:
 def lines(of: Concluded, cell: CellOverMachines, metric: str) -> Iterator[Line]:
     """One metric: each machine, each CPU model with several machines or beside others, and all machines together."""
     over = cell.overhead[metric]
-    models = {each.name: each.cpu for each in of.run.machines}
-    for each in over.machines:
-        yield _line(metric, each.machine, models[each.machine], each.estimate)
+    models = {machine.name: machine.cpu for machine in of.run.machines}
+    for cost in over.machines:
+        yield _line(metric, cost.machine, models[cost.machine], cost.estimate)
     if len(over.types) > 1:
         for one in over.types:
             yield _line(metric, _of_model(one.machines), one.cpu, one.estimate)
@@ -83,10 +83,10 @@ def lines(of: Concluded, cell: CellOverMachines, metric: str) -> Iterator[Line]:
 
 def added_rows(added: AddedOverMachines) -> Iterator[tuple[str, str, str, str, str]]:
     """(name, `+6.02 µs`, its interval, `13 → 19 µs`, CPU): each machine, each CPU model beside others, and all machines together."""
-    for each in added.machines:
-        yield _added(each.machines[0], each)
-    for each in added.types if len(added.types) > 1 else []:
-        yield _added(_of_model(each.machines), each)
+    for on_machine in added.machines:
+        yield _added(on_machine.machines[0], on_machine)
+    for on_model in added.types if len(added.types) > 1 else []:
+        yield _added(_of_model(on_model.machines), on_model)
     if len(added.machines) > 1:
         yield _added(f"all {len(added.machines)} machines", added.overall)
 
@@ -116,14 +116,14 @@ def differ(between: Between) -> str:
     """Whether the machines differ, and how much."""
     sure = "p < 0.001" if between.p_value < 0.001 else f"p = {between.p_value:.2g}"
     first = "the machines differ" if between.p_value < ALPHA else "no difference between machines shows"
-    sd, low, high = (math.exp(min(each, LARGEST)) for each in (between.sd, between.low, between.high))
+    sd, low, high = (math.exp(min(value, LARGEST)) for value in (between.sd, between.low, between.high))
     if max(sd, high) >= notation.DOUBLING:
-        said, bounds = notation.factor(sd), notation.factors(low, high)
+        deviation, bounds = notation.factor(sd), notation.factors(low, high)
     else:
         digits = notation.decimals_of_width(100 * (high - low))
-        said, first_bound, last = (f"{100 * (each - 1):.{digits}f}" for each in (sd, low, high))
-        said, bounds = f"{said} %", f"{first_bound}–{last} %"
-    return f"{first} ({sure}); standard deviation between machines {said} (95 % CI {bounds})"
+        deviation, first_bound, last = (f"{100 * (factor - 1):.{digits}f}" for factor in (sd, low, high))
+        deviation, bounds = f"{deviation} %", f"{first_bound}–{last} %"
+    return f"{first} ({sure}); standard deviation between machines {deviation} (95 % CI {bounds})"
 
 
 def verdict(cell: CellOverMachines) -> str:
@@ -133,13 +133,13 @@ def verdict(cell: CellOverMachines) -> str:
 
 def lost(cell: CellOverMachines) -> Iterator[str]:
     """Machines without a number for this cell, with the reason."""
-    for each in cell.lost:
-        yield f"no number from {each.machine}: {each.reason}"
+    for loss in cell.lost:
+        yield f"no number from {loss.machine}: {loss.reason}"
 
 
 def further(of: Concluded) -> str:
     """Where each machine's own report is."""
-    measured = next((each.name for each in of.run.machines if each.state == "measured"), "")
+    measured = next((machine.name for machine in of.run.machines if machine.state == "measured"), "")
     return (
         f"each machine's own report: ciphercost report {shlex.quote(f'{of.place}/machines/{measured}')}"
         if measured
@@ -150,10 +150,10 @@ def further(of: Concluded) -> str:
 def rows(of: Concluded, number: int) -> list[tuple[Cell, str]]:
     """The rows of a cell's plot: each machine, then all together, as cells that have the headline's metric alone."""
     cell, shown = of.run.cells[number], of.cells[number]
-    own = of.on_machines[number]
-    found = []
+    on_machines = of.on_machines[number]
+    plot_rows = []
     for line in lines(of, cell, cell.metric):
-        verdict_ = own[line.name].verdict if line.name in own else cell.verdict
-        made = msgspec.structs.replace(shown, overhead={cell.metric: line.estimate}, arms={}, verdict=verdict_)
-        found.append((made, " · ".join(filter(None, (line.name, line.cpu)))))
-    return found
+        verdict_ = on_machines[line.name].verdict if line.name in on_machines else cell.verdict
+        row_cell = msgspec.structs.replace(shown, overhead={cell.metric: line.estimate}, arms={}, verdict=verdict_)
+        plot_rows.append((row_cell, " · ".join(filter(None, (line.name, line.cpu)))))
+    return plot_rows

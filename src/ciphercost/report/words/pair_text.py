@@ -17,8 +17,8 @@ SEVERAL = Pair("versus", PairArm("reference"), PairArm("compared"))
 def of(cells: Iterable[Cell]) -> Pair:
     """The pair of all these cells. A cell with a plain arm among them decides for plain and encrypted."""
     pairs = [cell.pair or OFF_ON for cell in cells]
-    names = {(each.reference.name, each.compared.name) for each in pairs}
-    if not pairs or any(each is OFF_ON for each in pairs):
+    names = {(pair.reference.name, pair.compared.name) for pair in pairs}
+    if not pairs or any(pair is OFF_ON for pair in pairs):
         return OFF_ON
     return pairs[0] if len(names) == 1 else SEVERAL
 
@@ -37,14 +37,14 @@ def worded(texts: T, pair: Pair | None) -> T:
     """The same texts, in whatever tuples and lists they stand, with the arms called by their own names; unchanged without a pair."""
     if pair is None or pair.kind == "off-on":
         return texts
-    made: object = texts
+    renamed: object = texts
     if isinstance(texts, str):
-        made = pair.worded(texts)
+        renamed = pair.worded(texts)
     elif isinstance(texts, tuple):
-        parts = [worded(each, pair) for each in texts]
-        made = type(texts)(*parts) if hasattr(texts, "_fields") else tuple(parts)
+        parts = [worded(text, pair) for text in texts]
+        renamed = type(texts)(*parts) if hasattr(texts, "_fields") else tuple(parts)
     elif isinstance(texts, list):
-        made = [worded(each, pair) for each in texts]
+        renamed = [worded(text, pair) for text in texts]
     elif isinstance(texts, dict):
-        made = {worded(key, pair): worded(each, pair) for key, each in texts.items()}
-    return made  # type: ignore[return-value]
+        renamed = {worded(key, pair): worded(value, pair) for key, value in texts.items()}
+    return renamed  # type: ignore[return-value]

@@ -65,8 +65,8 @@ def plus(value: float, end: EndProfile) -> str:
 
 def parts(end: EndProfile) -> Iterator[Line]:
     """A row per part, and their sum, which is the cell's own figure."""
-    yield from (line(each, end, PARTS.get(each.name, each.name)) for each in end.parts)
-    plain, encrypted = (sum(getattr(each, f"{arm}_us") for each in end.parts) for arm in ("plain", "encrypted"))
+    yield from (line(part, end, PARTS.get(part.name, part.name)) for part in end.parts)
+    plain, encrypted = (sum(getattr(part, f"{arm}_us") for part in end.parts) for arm in ("plain", "encrypted"))
     whole = ProfilePart("sum", plain, encrypted, end.added_us, end.low_us, end.high_us)
     yield line(whole, end, "sum")
 
@@ -83,13 +83,13 @@ def line(part: ProfilePart, end: EndProfile, name: str) -> Line:
 
 def symbols(end: EndProfile, most: int = 0) -> Iterator[Line]:
     """The functions with the largest differences."""
-    yield from (line(each, end, frame(each.name)) for each in end.symbols[: most or None])
+    yield from (line(symbol, end, frame(symbol.name)) for symbol in end.symbols[: most or None])
 
 
 def groups(end: EndProfile) -> Iterator[tuple[str, list[Line]]]:
     """CPU time by process and by library."""
     for name, rows in (("process", end.processes), ("library", end.libraries)):
-        yield name, [line(each, end, PARTS.get(each.name, each.name)) for each in rows]
+        yield name, [line(row, end, PARTS.get(row.name, row.name)) for row in rows]
 
 
 def frame(text: str) -> str:
@@ -142,11 +142,11 @@ def percent(share: float) -> str:
 
 def deviates(end: EndProfile) -> str:
     """By how much profiled slices differ from the others, in words; empty if not by much."""
-    found = []
+    deviations = []
     for name, (arm, profiled) in zip(("plain_us", "encrypted_us"), end.profiled_us.items(), strict=False):
-        level = sum(getattr(each, name) for each in end.parts)
+        level = sum(getattr(part, name) for part in end.parts)
         if level and profiled and abs(profiled / level - 1) > DEVIATES:
-            found.append(
+            deviations.append(
                 f"{abs(profiled / level - 1):.0%} {'more' if profiled > level else 'less'} ({arm})".replace("%", " %")
             )
-    return " and ".join(found)
+    return " and ".join(deviations)

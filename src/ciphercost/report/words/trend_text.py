@@ -13,19 +13,19 @@ from ciphercost.report.words.comparison_text import listed
 
 def headline(of: Trend) -> str:
     """The answer in one sentence."""
-    said = f"{len(of.runs)} runs, {span(of)}"
+    runs_text = f"{len(of.runs)} runs, {span(of)}"
     if not of.series:
-        return f"{said}: no cell was measured in two of them, so there is no trend"
-    tested = [each for each in of.series if each.found != "too-few"]
+        return f"{runs_text}: no cell was measured in two of them, so there is no trend"
+    tested = [series for series in of.series if series.found != "too-few"]
     if not tested:
-        return f"{said}: too few to say whether a cost changed; {of.least_runs} runs of a cell are needed"
-    changed = [each for each in tested if each.found == "changed"]
+        return f"{runs_text}: too few to say whether a cost changed; {of.least_runs} runs of a cell are needed"
+    changed = [series for series in tested if series.found == "changed"]
     cells = f"{len(tested)} cell{'s' * (len(tested) != 1)}"
     answer = (
         f"the cost changed in {len(changed)} of {cells}" if changed else f"no change of the cost was found in {cells}"
     )
     few = len(of.series) - len(tested)
-    return f"{said}: {answer}" + (f"; {few} more {'has' if few == 1 else 'have'} too few runs" if few else "")
+    return f"{runs_text}: {answer}" + (f"; {few} more {'has' if few == 1 else 'have'} too few runs" if few else "")
 
 
 def span(of: Trend) -> str:
@@ -69,14 +69,14 @@ def shift_text(of: Trend, series: Series, shift: Shift) -> str:
     interval = figure_text.bounds(series.metric, shift.change)
     p = shift.change.p_value or 0.0
     surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
-    said = f"the cost is {'higher' if shift.higher else 'lower'} from run {run} on ({when(of, series.points[shift.point].run)}): "
+    text = f"the cost is {'higher' if shift.higher else 'lower'} from run {run} on ({when(of, series.points[shift.point].run)}): "
     if before.added is not None and after.added is not None and before.added.key == after.added.key:
         both = added_text.from_to(added_text.part(before.added.added), added_text.part(after.added.added))
-        said += f"{both} of {after.added.whose} per operation; "
-    said += f"{ratios} {series.label}; changed by {change} (95 % CI {interval}, {surely})"
+        text += f"{both} of {after.added.whose} per operation; "
+    text += f"{ratios} {series.label}; changed by {change} (95 % CI {interval}, {surely})"
     if shift.earliest < shift.latest:
-        said += f"; it began with one of runs {number(series, shift.earliest)} to {number(series, shift.latest)}"
-    return said
+        text += f"; it began with one of runs {number(series, shift.earliest)} to {number(series, shift.latest)}"
+    return text
 
 
 def around(series: Series, shift: Shift) -> tuple[Level, Level]:
@@ -89,8 +89,8 @@ def candidates(series: Series, shift: Shift) -> str:
     """`what else changed there: kernel 6.1 → 6.6 (run 15)`."""
     if not shift.candidates:
         return "nothing else that the runs record changed there"
-    found = [f"{listed([change])} (run {number(series, point)})" for point, change in shift.candidates]
-    return f"what else changed there, and may be the cause: {'; '.join(found)}"
+    changes = [f"{listed([change])} (run {number(series, point)})" for point, change in shift.candidates]
+    return f"what else changed there, and may be the cause: {'; '.join(changes)}"
 
 
 def verdict(of: Trend, series: Series) -> str:
@@ -106,12 +106,12 @@ def verdict(of: Trend, series: Series) -> str:
         return f"the cost changed {'once' if changes == 1 else f'{changes} times'} in {runs} ({surely}){independent(series)}"
     if series.withheld:
         return f"no change is sure in {runs}{independent(series)}"
-    said = f"no change found in {runs} ({surely})"
+    answer = f"no change found in {runs} ({surely})"
     if series.smallest_step is None:
-        return f"{said}; but so few runs show only very large changes"
+        return f"{answer}; but so few runs show only very large changes"
     step = series.smallest_step
     size = f"of {100 * step:.2g} %" if step < 0.995 else f"by a factor of {1 + step:.2g}"
-    return f"{said}; a lasting change {size} or more would probably have been found"
+    return f"{answer}; a lasting change {size} or more would probably have been found"
 
 
 def independent(series: Series) -> str:
@@ -128,27 +128,27 @@ def independent(series: Series) -> str:
         return (
             f": {alike}, and such runs often show {changes} like what was found without any; spread them over more time"
         )
-    said = f"; {alike}" if rho else ""
+    text = f"; {alike}" if rho else ""
     if count < correlated_runs.FEW:
-        said += (
+        text += (
             f"; with fewer than {correlated_runs.FEW} runs, runs that are alike for a while can't be told from a change: "
             "if they came close in time, repeat some of them later"
         )
-    return said
+    return text
 
 
 def events(series: Series) -> Iterator[tuple[int, list[Change]]]:
     """(point, what differs from the point before), for points where something does."""
-    for point, each in enumerate(series.points):
-        if each.changed:
-            yield point, each.changed
+    for point, run_point in enumerate(series.points):
+        if run_point.changed:
+            yield point, run_point.changed
 
 
 def marks(series: Series, point: int) -> str:
     """What a table prints beside a run: a new level, and what changed since the run before."""
-    shift = next((each for each in series.shifts if each.point == point), None)
-    said = [f"cost {'higher' if shift.higher else 'lower'} from here"] if shift else []
-    return "; ".join([*said, *([listed(series.points[point].changed)] if series.points[point].changed else [])])
+    shift = next((shift for shift in series.shifts if shift.point == point), None)
+    remarks = [f"cost {'higher' if shift.higher else 'lower'} from here"] if shift else []
+    return "; ".join([*remarks, *([listed(series.points[point].changed)] if series.points[point].changed else [])])
 
 
 def machines(of: Trend) -> list[str]:
@@ -164,8 +164,8 @@ def numbers(runs: Sequence[int]) -> str:
             parts[-1].append(run)
         else:
             parts.append([run])
-    said = [str(each[0] + 1) if len(each) == 1 else f"{each[0] + 1}–{each[-1] + 1}" for each in parts]
-    return f"run{'s' * (len(runs) != 1)} {', '.join(said)}"
+    ranges = [str(part[0] + 1) if len(part) == 1 else f"{part[0] + 1}–{part[-1] + 1}" for part in parts]
+    return f"run{'s' * (len(runs) != 1)} {', '.join(ranges)}"
 
 
 LOUD = "DIFFERENT MACHINES: a change may come from the machine"
@@ -191,7 +191,7 @@ def newest(series: Series) -> Level | Point | None:
 
 def added(of: Trend) -> Iterator[str]:
     """What encryption adds to an operation in the newest runs, a sentence for each cell, if they are few."""
-    known = [each for each in of.series if (last := newest(each)) is not None and last.added is not None]
+    known = [series for series in of.series if (last := newest(series)) is not None and last.added is not None]
     for series in known if len(known) <= MOST_SENTENCES else []:
         yield f"{series.title}: {added_now(series)}." if len(known) > 1 else f"{capital(added_now(series))}."
 
@@ -205,8 +205,8 @@ def added_now(series: Series) -> str:
     return f"in {who} encryption {added_text.adds(last.added)}: {added_text.base(last.added)}"
 
 
-def capital(said: str) -> str:
-    return f"{said[0].upper()}{said[1:]}"
+def capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def tells_added(series: Series) -> bool:
@@ -227,9 +227,9 @@ def head_of_runs(series: Series) -> tuple[str, ...]:
 def rows_of_runs(of: Trend, series: Series) -> Iterator[tuple[str, ...]]:
     """A row for each run: what is added, if a run tells it, then the ratio; last what changed before it."""
     for at, point in enumerate(series.points):
-        own, interval = cost(series, point), bounds(series, point)
-        figures: tuple[str, ...] = (own, interval)
+        ratio, interval = cost(series, point), bounds(series, point)
+        figures: tuple[str, ...] = (ratio, interval)
         if tells_added(series):
             added_ = added_text.figures(point.added) if point.added is not None else ("", "")
-            figures = (*added_, f"{own} ({interval})")
+            figures = (*added_, f"{ratio} ({interval})")
         yield f"{point.run + 1}", when(of, point.run), *figures, marks(series, at)

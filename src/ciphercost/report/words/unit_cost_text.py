@@ -35,14 +35,14 @@ class Row:
 def rows(costs: Sequence[UnitCost]) -> Iterator[Row]:
     """The costs by fit, at most COLUMNS of them together; an opening stands beside the pages of its mechanism."""
     fits: list[list[UnitCost]] = []
-    for each in costs:
-        if fits and _together(fits[-1][0], each):
-            fits[-1].append(each)
+    for cost in costs:
+        if fits and _together(fits[-1][0], cost):
+            fits[-1].append(cost)
         else:
-            fits.append([each])
-    for own in fits:
-        for start in range(0, len(own), COLUMNS):
-            yield Row(own[start : start + COLUMNS])
+            fits.append([cost])
+    for fit in fits:
+        for start in range(0, len(fit), COLUMNS):
+            yield Row(fit[start : start + COLUMNS])
 
 
 def _together(first: UnitCost, other: UnitCost) -> bool:
@@ -81,31 +81,31 @@ def headline(costs: Sequence[UnitCost], *, counted: bool = False) -> str:
     `counted`: of one cell, with how many of them an operation has. Empty unless the fit explains its cells, and the run shows of all units,
     or all but one, that they cost something.
     """
-    work = [each for each in costs if each.unit != "opening"]
+    work = [cost for cost in costs if cost.unit != "opening"]
     clear = sum(map(sure, work))
-    if not clear or len(work) - clear > 1 or any(each.worst > DOUBTFUL or each.us.value < 0 for each in work):
+    if not clear or len(work) - clear > 1 or any(cost.worst > DOUBTFUL or cost.us.value < 0 for cost in work):
         return ""
-    said: list[str] = []
-    for each in (*work, *[each for each in costs if each.unit == "opening" and sure(each)][:1]):
-        half = (each.us.high - each.us.low) / 2
-        named = whose(each) if not said or each.measure == "time" else ""
-        if sure(each):
-            figure = added_text.with_interval(each.us, "" if said else added_text.KNOWN, whose=named)
+    phrases: list[str] = []
+    for cost in (*work, *[cost for cost in costs if cost.unit == "opening" and sure(cost)][:1]):
+        half = (cost.us.high - cost.us.low) / 2
+        named = whose(cost) if not phrases or cost.measure == "time" else ""
+        if sure(cost):
+            figure = added_text.with_interval(cost.us, "" if phrases else added_text.KNOWN, whose=named)
         else:
-            figure = f"at most {added_text.time(each.us.high, half)}{f' of {named}' if named else ''}"
-        said.append(f"{figure} to each {unit(each)}")
-        if counted and each.unit != "opening" and each.units:
-            said[-1] += f" ({number(each.units[0])} per operation)"
-    return f"adds {', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else f"adds {said[0]}"
+            figure = f"at most {added_text.time(cost.us.high, half)}{f' of {named}' if named else ''}"
+        phrases.append(f"{figure} to each {unit(cost)}")
+        if counted and cost.unit != "opening" and cost.units:
+            phrases[-1] += f" ({number(cost.units[0])} per operation)"
+    return f"adds {', '.join(phrases[:-1])} and {phrases[-1]}" if len(phrases) > 1 else f"adds {phrases[0]}"
 
 
 def of_cells(result: Result, cells: Sequence[Cell]) -> list[UnitCost]:
     """The costs of one fit, if the run has just one to these cells."""
-    own = places(result, cells)
-    found = [each for each in result.costs if own.issuperset(each.cells)]
-    work = [each for each in found if each.unit != "opening"]
-    openings = [each for each in found if each.unit == "opening"]
-    if len({tuple(each.cells) for each in work}) != 1:
+    cell_numbers = places(result, cells)
+    fitted = [cost for cost in result.costs if cell_numbers.issuperset(cost.cells)]
+    work = [cost for cost in fitted if cost.unit != "opening"]
+    openings = [cost for cost in fitted if cost.unit == "opening"]
+    if len({tuple(cost.cells) for cost in work}) != 1:
         return []
     return [*work, *(openings if len(openings) == 1 else [])]
 

@@ -62,16 +62,16 @@ def failing(cell: Cell) -> str:
     of = cell.failures
     if of is None:
         return ""
-    said = failures.what(of) or failures.counted(of)
+    what_failed = failures.what(of) or failures.counted(of)
     if of.throughput is None:
-        return said
+        return what_failed
     change, known = cost("throughput", of.throughput), f"(95 % CI {bounds('throughput', of.throughput)})"
     does = (
         f"shows no change in operations/s {known}"
         if change == NO_CHANGE
         else f"does {of_what(change, 'operations/s')} {known}"
     )
-    return f"{said}; with failed slices as slices without work it {does}"
+    return f"{what_failed}; with failed slices as slices without work it {does}"
 
 
 def disturbed(cell: Cell) -> str:
@@ -109,10 +109,10 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
     if not cell.overhead:
         return "none: these figures have no interval"
     key = imported_metric(cell.overhead)
-    own = imported.costs[key]
+    imported_cost = imported.costs[key]
     what = next(label for name, label, *_ in METRICS if name == key)
-    runs = f"{own.plain_runs} plain and {own.encrypted_runs} encrypted runs, not paired"
-    needed = own.runs_needed
+    runs = f"{imported_cost.plain_runs} plain and {imported_cost.encrypted_runs} encrypted runs, not paired"
+    needed = imported_cost.runs_needed
     need = f"; to resolve 5 %: {needed} runs of each arm" if needed else "; to resolve 5 %: more than a thousand runs"
     differ = runs_differ(cell)
     if differ is None:
@@ -143,12 +143,12 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
             for cell in known
         )
         return f"{loud}: {shown}; these runs can't show whether encryption is the cause."
-    said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
-    said += f" ({alone} more before the correction only)" if alone else ""
+    text = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
+    text += f" ({alone} more before the correction only)" if alone else ""
     shown = "; ".join(f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
     more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
     return (
-        f"{loud}: {said}{f': {shown}' if shown else ''}{more}; these runs can't show whether encryption is the cause."
+        f"{loud}: {text}{f': {shown}' if shown else ''}{more}; these runs can't show whether encryption is the cause."
     )
 
 
@@ -195,25 +195,31 @@ def sentences(result: Result, only: str = "") -> list[str]:
         if told(result):
             return [f"No cost was measured: each of the {len(cells)} cells {without_number(cells[0])}."]
         return [f"No cost was measured: none of the {len(cells)} cells has a number; see the reason given with each."]
-    own = [
+    by_mechanism = [
         list(_of_one_mechanism(those, labels, only, _parts(result, those), unit_cost_text.of_cells(result, those)))
         for those, labels in _by_mechanism(cells, known)
     ]
-    said = [
+    texts = [
         *failed(known),
         *doubts(known),
         *unseen(known),
-        *(own[0] if len(own) == 1 else [each[0] for each in own]),
+        *(by_mechanism[0] if len(by_mechanism) == 1 else [group[0] for group in by_mechanism]),
     ]
-    if len(said) > MOST_SENTENCES:
-        said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
+    if len(texts) > MOST_SENTENCES:
+        texts[MOST_SENTENCES - 1 :] = [f"{len(texts) - MOST_SENTENCES + 1} more mechanisms are in the table."]
     if len(known) == 1 and not only and (at := objective_text.sentence(known[0])):
-        said.append(at)
+        texts.append(at)
     lost = sum(not main_metric(cell) for cell in cells)
     # If each metric has its own sentences, cells without a number are counted only with the first metric.
     if lost and only in ("", next(main_metric(cell) for cell in cells if main_metric(cell))):
-        said.append(f"{lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number.")
-    return said
+        texts.append(f"{lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number{_which(cells)}.")
+    return texts
+
+
+def _which(cells: Sequence[Cell]) -> str:
+    """`: mariadb aes-cbc-256`: the cells without a number; empty if there are many. Pure."""
+    lost = [name for name, cell in zip(names(cells), cells, strict=True) if not main_metric(cell)]
+    return f": {'; '.join(lost)}" if len(lost) <= LISTED else ""
 
 
 def failed(cells: Sequence[Cell]) -> Iterator[str]:
@@ -247,24 +253,26 @@ def doubts(cells: Sequence[Cell]) -> Iterator[str]:
 
 def unseen(cells: Sequence[Cell]) -> Iterator[str]:
     """A sentence for each factor that a workload can't show, so that no difference is no answer about it."""
-    said = dict.fromkeys(each.text for cell in cells for each in cell.warnings if each.code == "factor-not-shown")
-    yield from (f"Not an answer about {text.partition(' ')[0]}: {text}." for text in list(said)[:2])
+    texts = dict.fromkeys(
+        warning.text for cell in cells for warning in cell.warnings if warning.code == "factor-not-shown"
+    )
+    yield from (f"Not an answer about {text.partition(' ')[0]}: {text}." for text in list(texts)[:2])
 
 
 def doubt(cell: Cell) -> str:
     """Why a cell's ratios are not what encryption costs, or hide it, in short; empty: nothing says so."""
-    codes = {each.code for each in cell.warnings}
-    found = plausible.waiting(cell)
+    codes = {warning.code for warning in cell.warnings}
+    waits = plausible.waiting(cell)
     if plausible.WAITS in codes and (arm := plausible.one_waits(cell)):
         return (
-            f"the {arm} arm waits for about {found[arm].ms:.0f} ms in most of its time, in which nothing works"
-            f"{', as with a delayed acknowledgement of TCP (a server without TCP_NODELAY)' * (38 <= found[arm].ms < 48)}"
+            f"the {arm} arm waits for about {waits[arm].ms:.0f} ms in most of its time, in which nothing works"
+            f"{', as with a delayed acknowledgement of TCP (a server without TCP_NODELAY)' * (38 <= waits[arm].ms < 48)}"
         )
     if plausible.FASTER in codes:
         why = next(plausible.reasons(cell), "no reason was found")
         return f"the encrypted arm is surely faster, which encryption can't cause; {why}"
-    if plausible.BOTH_WAIT in codes and found:
-        return f"both arms wait for about {found['plain'].ms:.0f} ms in most of their time, in which nothing works"
+    if plausible.BOTH_WAIT in codes and waits:
+        return f"both arms wait for about {waits['plain'].ms:.0f} ms in most of their time, in which nothing works"
     return ""
 
 
@@ -276,14 +284,16 @@ def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tupl
         arms = pair_text.arrow(cell.pair) if cell.pair else ""
         alike.setdefault((server_name(cell), cell.engine, cell.mechanism, arms), []).append(cell)
     for those in alike.values():
-        own = [labels[id(cell)] for cell in those]
-        yield those, own if len(those) == 1 else distinct(those, own)
+        group_labels = [labels[id(cell)] for cell in those]
+        yield those, group_labels if len(those) == 1 else distinct(those, group_labels)
 
 
 def _parts(result: Result, cells: Sequence[Cell]) -> Parts | None:
     """What the server pays for a connection, an operation and a byte, if the run fitted that to some of these cells."""
-    own = places(result, cells)
-    return next((each for each in result.parts if each.end == "server" and own.issuperset(each.cells)), None)
+    cell_numbers = places(result, cells)
+    return next(
+        (parts for parts in result.parts if parts.end == "server" and cell_numbers.issuperset(parts.cells)), None
+    )
 
 
 def _of_one_mechanism(
@@ -295,8 +305,12 @@ def _of_one_mechanism(
 ) -> Iterator[str]:
     """What encryption adds to an operation, then what that does to the rate; only the latter where CPU times are unknown."""
     named = list(zip(cells, labels, strict=True))
-    added = [] if only else [each for each in named if "throughput" in each[0].overhead and added_text.of(each[0])]
-    others = [each for each in named if not any(each[0] is cell for cell, _ in added)]
+    added = (
+        []
+        if only
+        else [labelled for labelled in named if "throughput" in labelled[0].overhead and added_text.of(labelled[0])]
+    )
+    others = [labelled for labelled in named if not any(labelled[0] is cell for cell, _ in added)]
     if added:
         yield from added_sentences.of(_who([cell for cell, _ in added]), added, parts, costs)
         if len(added) == 1:
@@ -319,7 +333,7 @@ def _who(cells: Sequence[Cell]) -> str:
 
 def _of_rates(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
     """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
-    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{_who(cells)}"
+    who = f"{'On one core, ' * all(cell.regime == 'one-core' for cell in cells)}{_who(cells)}"
     by_metric: dict[str, list[tuple[Cell, str]]] = {}
     for cell, label in zip(cells, labels, strict=True):
         by_metric.setdefault(only or lead_metric(cell), []).append((cell, label))
@@ -344,20 +358,20 @@ def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
         ]
         return "; it ".join(clauses)
     if len(cells) <= LISTED:
-        said: list[str] = []
+        phrases: list[str] = []
         for cell, label in cells:
             estimate = cell.overhead[key]
             short = f"{cost(key, estimate)} ({bounds(key, estimate)})"
             unresolved = " (unresolved)" * (resolution(cell, key) == "unresolved")
-            said.append(f"{short if said else _does(cell, key)}{f' for {label}' * bool(label)}{unresolved}")
-        return f"{', '.join(said[:-1])} and {said[-1]}"
+            phrases.append(f"{short if phrases else _does(cell, key)}{f' for {label}' * bool(label)}{unresolved}")
+        return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
     # An unresolved cost is never the lowest or the highest.
-    resolved = [each for each in cells if resolution(each[0], key) != "unresolved"] or list(cells)
-    ordered = sorted(resolved, key=lambda each: loss(key, each[0].overhead[key])[0])
+    resolved = [labelled for labelled in cells if resolution(labelled[0], key) != "unresolved"] or list(cells)
+    ordered = sorted(resolved, key=lambda labelled: loss(key, labelled[0].overhead[key])[0])
     (least, of_least), (most, of_most) = ordered[0], ordered[-1]
     lost = len(cells) - len(resolved)
     tail = f"; {lost} more {'is' if lost == 1 else 'are'} unresolved" if lost else ""
-    if all(resolution(each, key) == "unresolved" for each, _ in cells):
+    if all(resolution(cell, key) == "unresolved" for cell, _ in cells):
         tail = "; none of them is resolved"
     if least is most:
         return f"{_does(least, key)} for {of_least}{tail}"

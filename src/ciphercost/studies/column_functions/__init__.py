@@ -113,7 +113,7 @@ class ColumnFunctions(Study):
         return [
             CellSpec(
                 name,
-                servers.PAIRS[name].own,
+                servers.PAIRS[name].published,
                 workload=procedure.STUDYS,
                 factors=servers.PAIRS[name].factors,
                 clients=1,
@@ -132,7 +132,7 @@ class ColumnFunctions(Study):
 
     def begin(self, engine: str) -> StudyRecord:
         names = servers.listed(engine)
-        own = [servers.PAIRS[name].own for name in names]
+        mechanisms = [servers.PAIRS[name].published for name in names]
         settings: dict[str, float] = {
             "runs": self.runs,
             "interval_s": self.interval,
@@ -146,9 +146,9 @@ class ColumnFunctions(Study):
             FORMAT,
             self.name,
             ",".join(names),
-            own[0],
+            mechanisms[0],
             arms=list(ARMS),
-            mechanisms=own,
+            mechanisms=mechanisms,
             engines=names,
             tools={"records": f"of {self.csv}" if self.csv else "made up"},
             conditions={"cpu_crypto": self._cpu_crypto()},
@@ -167,7 +167,7 @@ class ColumnFunctions(Study):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """The published cost of each server; the publication prints no costs of single operations and loads."""
-        return [each for each in super().headline(result) if each.operation == ALL_OPERATIONS]
+        return [cost for cost in super().headline(result) if cost.operation == ALL_OPERATIONS]
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         return report.sheets(result)

@@ -33,10 +33,10 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     unproven = pairs.unproven_pairs(record, record.engines)
     proven = [name for name in record.engines if name not in unproven]
     figures = [
-        *(each for name in record.engines for each in headlines(study, record, name, name in proven)),
-        *(each for name in record.engines for each in server_figures(study, record, name, name in proven)),
-        *(each for name in proven for each in growth_figures(record, name)),
-        *(each for cell in cells for each in equal_figures(cell)),
+        *(figure for name in record.engines for figure in headlines(study, record, name, name in proven)),
+        *(figure for name in record.engines for figure in server_figures(study, record, name, name in proven)),
+        *(figure for name in proven for figure in growth_figures(record, name)),
+        *(figure for cell in cells for figure in equal_figures(cell)),
     ]
     return study.result(
         ", ".join(f"{name} {record.versions.get(name, '')}".strip() for name in record.engines),
@@ -53,14 +53,14 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 def procedure_text(record: StudyRecord, unproven: Mapping[str, str]) -> str:
     """The procedure as it ran here, or why it didn't."""
     began = any(run.design == measured.PUBLISHED for run in record.runs)
-    said = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]
-    return "; ".join(filter(None, said))
+    parts = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]
+    return "; ".join(filter(None, parts))
 
 
 AES = {
-    "on": "OpenSSL could use this CPU's AES instructions, unlike in the published run. ",
-    "off": "The CPU's AES instructions were hidden from OpenSSL (--cpu-crypto off); the published machine had none. ",
-    "none": "OpenSSL had no AES instructions to use here, as in the published run. ",
+    "on": "OpenSSL could use this CPU's AES instructions; whether it could in the published run is unknown. ",
+    "off": "The CPU's AES instructions were hidden from OpenSSL (--cpu-crypto off), as the paper says of its machine. ",
+    "none": "OpenSSL had no AES instructions to use here, as the paper says of its machine. ",
 }
 """By `cpu_crypto` of the record: which AES instructions were available."""
 
@@ -147,23 +147,23 @@ def server_figures(study: Study, record: StudyRecord, engine: str, proven: bool)
     here = measured.as_published(runs, engine)
     printed = {figure: published.levels(study, figure, engine) for figure in published.FILES}
     loads = sorted({*measured.loads(record), *(load for _, load in printed[TIME])})
-    found = []
+    figures = []
     for version in procedure.VERSIONS:
         time = measured.blocks(runs, engine, version)
         cpu = measured.blocks(runs, engine, version, measured.SERVER_CPU)
         names: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
-        own = version == procedure.STUDYS
+        of_the_study = version == procedure.STUDYS
         for operation in procedure.OPERATIONS:
             for load in loads:
                 key = (operation, load)
-                arms = here.get(key, {}) if own else {}
+                arms = here.get(key, {}) if of_the_study else {}
                 of = {**names, "load": load}
-                then = {figure: each.get(key, {}) if own else {} for figure, each in printed.items()}
-                found += timed(key, arms, time, then[TIME], of)
-                found += sampled(key, arms, then, of)
+                then = {figure: levels.get(key, {}) if of_the_study else {} for figure, levels in printed.items()}
+                figures += timed(key, arms, time, then[TIME], of)
+                figures += sampled(key, arms, then, of)
                 if key in cpu:
-                    found += by_turns(operation, SERVER_CPU, "s", cpu[key], of)
-    return found
+                    figures += by_turns(operation, SERVER_CPU, "s", cpu[key], of)
+    return figures
 
 
 def timed(
@@ -175,28 +175,28 @@ def timed(
 ) -> list[StudyFigure]:
     """Seconds of both arms and their ratio."""
     operation = key[0]
-    own = by_turns(operation, TIME, "s", time.get(key, {}), of)
+    interleaved = by_turns(operation, TIME, "s", time.get(key, {}), of)
     if not any(arms.values()) and not then:
-        return own
-    ours = {figure.arm: figure for figure in own}
+        return interleaved
+    ours = {figure.arm: figure for figure in interleaved}
     levels: dict[str, Level | None] = {arm: measured.seconds_of(arms.get(arm, ())) for arm in ARMS}
-    found = [
+    arm_figures = [
         StudyFigure(
             operation,
             TIME,
             "s",
             arm,
             **_published(then.get(arm), TIME),
-            here=each.mean if each else None,
-            here_sd=each.sd if each else None,
+            here=arm_level.mean if arm_level else None,
+            here_sd=arm_level.sd if arm_level else None,
             ours=ours[arm].ours if arm in ours else None,
             **of,
         )
-        for arm, each in levels.items()
+        for arm, arm_level in levels.items()
     ]
     cost = ours.get("cost")
     return [
-        *found,
+        *arm_figures,
         StudyFigure(
             operation,
             TIME,
@@ -233,14 +233,14 @@ def sampled(
     of: Mapping[str, Any],
 ) -> list[StudyFigure]:
     """CPU and RAM as the study sampled them, published and here."""
-    found = []
+    figures = []
     for figure, unit, read in ((CPU, "%", measured.cpu_of), (MEMORY, "MB", measured.memory_of)):
         for arm in ARMS:
             here, printed = read(arms.get(arm, ())), then[figure].get(arm)
             if here or printed:
                 level: dict[str, Any] = {"here": here.mean, "here_sd": here.sd} if here else {}
-                found.append(StudyFigure(key[0], figure, unit, arm, **_published(printed, figure), **level, **of))
-    return found
+                figures.append(StudyFigure(key[0], figure, unit, arm, **_published(printed, figure), **level, **of))
+    return figures
 
 
 def _published(level: published.Level | None, figure: str) -> dict[str, Any]:
@@ -251,14 +251,14 @@ def _published(level: published.Level | None, figure: str) -> dict[str, Any]:
 
 def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
     """b of time ~ load^b, for each operation, arm and version of the statements."""
-    found = []
+    figures = []
     for version in procedure.VERSIONS:
         blocks = measured.blocks(record.runs, engine, version)
         for operation in procedure.OPERATIONS:
             of: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
-            grown = {arm: each for arm in ARMS if (each := measured.exponent(blocks, operation, arm))}
-            found += [StudyFigure(operation, GROWTH, "exponent", a, **_interval(e), **of) for a, e in grown.items()]
-    return found
+            grown = {arm: cost for arm in ARMS if (cost := measured.exponent(blocks, operation, arm))}
+            figures += [StudyFigure(operation, GROWTH, "exponent", a, **_interval(e), **of) for a, e in grown.items()]
+    return figures
 
 
 # ── at equal cipher ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,18 +267,18 @@ def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
 def equal_figures(cell: Cell) -> list[StudyFigure]:
     """One server's cell: operations per second, CPU time per operation, stored bytes."""
     of: dict[str, Any] = {"engine": cell.engine, "mechanism": cell.mechanism, "workload": cell.workload}
-    found = []
+    figures = []
     for figure, unit, key in ((RATE, "/s", "throughput"), (SERVER_CPU, "µs", "server_cpu_per_op")):
         if (estimate := cell.overhead.get(key)) is None:
             continue
         levels = [StudyFigure(EQUAL, figure, unit, arm, ours=level(cell, arm, key), **of) for arm in ARMS]
-        found += [*levels, StudyFigure(EQUAL, figure, "ratio", "cost", **_estimate(estimate), **of)]
+        figures += [*levels, StudyFigure(EQUAL, figure, "ratio", "cost", **_estimate(estimate), **of)]
     stored = {arm: sum(cell.stored.get(arm, {}).values()) for arm in ARMS}
     if cell.status == "ok" and all(stored.values()):
-        found += [StudyFigure(EQUAL, STORED, "bytes", arm, ours=size, **of) for arm, size in stored.items()]
+        figures += [StudyFigure(EQUAL, STORED, "bytes", arm, ours=size, **of) for arm, size in stored.items()]
         ratio = stored["encrypted"] / stored["plain"]
-        found.append(StudyFigure(EQUAL, STORED, "ratio", "cost", ours=ratio, **of))
-    return found
+        figures.append(StudyFigure(EQUAL, STORED, "ratio", "cost", ours=ratio, **of))
+    return figures
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:

@@ -67,15 +67,16 @@ def level(values: Sequence[float]) -> Level | None:
 
 def as_published(runs: Iterable[StudyRun], engine: str) -> dict[Key, dict[str, list[StudyRun]]]:
     """Runs of the published procedure on one server, by operation and load, then by arm."""
-    found: dict[Key, dict[str, list[StudyRun]]] = {}
+    runs_by_key: dict[Key, dict[str, list[StudyRun]]] = {}
     for run in runs:
         if run.engine == engine and run.design == PUBLISHED:
-            found.setdefault((run.operation, run.load["records"]), {}).setdefault(run.arm, []).append(run)
-    return found
+            runs_by_key.setdefault((run.operation, run.load["records"]), {}).setdefault(run.arm, []).append(run)
+    return runs_by_key
 
 
-def seconds_of(runs: Sequence[StudyRun]) -> Level | None:
-    return level([run.series[SECONDS][0] for run in runs])
+def seconds_of(runs: Sequence[StudyRun], series: str = SECONDS) -> Level | None:
+    """`series`: what was timed. Records that don't have it timed nothing but the statements."""
+    return level([run.series.get(series, run.series[SECONDS])[0] for run in runs])
 
 
 def cpu_of(runs: Sequence[StudyRun]) -> Level | None:
@@ -94,12 +95,12 @@ def memory_of(runs: Sequence[StudyRun]) -> Level | None:
         [(row.memory_available_bytes + row.memory_used_bytes - row.memory_free_bytes) / 1e6 for row in run.host]
         for run in runs
     ]
-    return level([fmean(each) for each in used if each])
+    return level([fmean(megabytes) for megabytes in used if megabytes])
 
 
-def cost_of(arms: Mapping[str, Sequence[StudyRun]]) -> float | None:
-    """Mean encrypted ÷ mean plain; None if an arm is missing."""
-    plain, encrypted = (seconds_of(arms.get(arm, ())) for arm in ARMS)
+def cost_of(arms: Mapping[str, Sequence[StudyRun]], series: str = SECONDS) -> float | None:
+    """Mean encrypted ÷ mean plain; None if an arm is missing. `series`: as in `seconds_of`."""
+    plain, encrypted = (seconds_of(arms.get(arm, ()), series) for arm in ARMS)
     return encrypted.mean / plain.mean if plain and encrypted and plain.mean > 0 else None
 
 
@@ -112,8 +113,8 @@ def headline(costs: Mapping[Key, float]) -> tuple[float, float | None] | None:
     loads = [load for load in sorted({load for _, load in costs}) if all((name, load) in costs for name in operations)]
     if not operations or not loads:
         return None
-    each = [fmean(costs[name, load] for load in loads) for name in operations]
-    return fmean(each), plain_statistics.stdev(each) if len(each) > 1 else None
+    means = [fmean(costs[name, load] for load in loads) for name in operations]
+    return fmean(means), plain_statistics.stdev(means) if len(means) > 1 else None
 
 
 # ── interleaved ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,9 +142,9 @@ def blocks(runs: Iterable[StudyRun], engine: str, workload: str, series: str = S
     for run in runs:
         if (run.engine, run.workload, run.design) == (engine, workload, INTERLEAVED) and run.load["position"]:
             load = run.load
-            own = slices[run.operation, load["records"], int(load["session"]), int(load["block"])]
-            own[load["position"]] = run
-    found: Blocks = {}
+            block_slices = slices[run.operation, load["records"], int(load["session"]), int(load["block"])]
+            block_slices[load["position"]] = run
+    complete: Blocks = {}
     for (operation, records, session, _), quad in sorted(slices.items()):
         if tuple(sorted(quad)) != POSITIONS:
             continue
@@ -152,13 +153,16 @@ def blocks(runs: Iterable[StudyRun], engine: str, workload: str, series: str = S
         if arms[0] == arms[1] or arms != [arms[0], arms[1], arms[1], arms[0]] or min(values) <= 0:
             continue
         by_arm = {arm: fmean(math.log(v) for a, v in zip(arms, values, strict=True) if a == arm) for arm in ARMS}
-        found.setdefault((operation, records), {}).setdefault(session, []).append(Block(**by_arm))
-    return found
+        complete.setdefault((operation, records), {}).setdefault(session, []).append(Block(**by_arm))
+    return complete
 
 
 def session_values(of: Mapping[int, Sequence[Block]]) -> dict[int, float]:
     """Hodges–Lehmann of each session's blocks, as log ratios."""
-    return {session: statistics.hodges_lehmann(np.array([b.value for b in own])) for session, own in of.items()}
+    return {
+        session: statistics.hodges_lehmann(np.array([b.value for b in session_blocks]))
+        for session, session_blocks in of.items()
+    }
 
 
 def ratio_of(of: Mapping[int, Sequence[Block]]) -> Cost | None:
@@ -166,20 +170,22 @@ def ratio_of(of: Mapping[int, Sequence[Block]]) -> Cost | None:
     values = session_values(of)
     if len(values) > 1:
         return _exp(list(values.values()), "sessions")
-    return _exp([block.value for own in of.values() for block in own], "blocks") if values else None
+    return (
+        _exp([block.value for session_blocks in of.values() for block in session_blocks], "blocks") if values else None
+    )
 
 
 def levels_of(of: Mapping[int, Sequence[Block]]) -> dict[str, float]:
     """Each arm's level by the estimator of `ratio_of`, so that encrypted ÷ plain is that ratio."""
     if (cost := ratio_of(of)) is None:
         return {}
-    middles = [[(block.plain + block.encrypted) / 2 for block in own] for own in of.values()]
+    middles = [[(block.plain + block.encrypted) / 2 for block in session_blocks] for session_blocks in of.values()]
     if len(middles) > 1:
-        level = fmean(statistics.hodges_lehmann(np.array(own)) for own in middles)
+        level = fmean(statistics.hodges_lehmann(np.array(session_middles)) for session_middles in middles)
     else:
         level = fmean(middles[0])
-    made = around(level, math.log(cost.value))
-    return {"plain": made["plain"], "encrypted": made["encrypted"]}
+    levels = around(level, math.log(cost.value))
+    return {"plain": levels["plain"], "encrypted": levels["encrypted"]}
 
 
 def headline_ours(of: Blocks) -> Cost | None:
@@ -189,7 +195,7 @@ def headline_ours(of: Blocks) -> Cost | None:
         for session, value in session_values(sessions).items():
             by_session[session][key] = math.exp(value)
     whole = [costs for costs in by_session.values() if len(costs) == len(of)]
-    values = [math.log(found[0]) for costs in whole if (found := headline(costs))]
+    values = [math.log(mean_and_sd[0]) for costs in whole if (mean_and_sd := headline(costs))]
     return _exp(values, "sessions") if values else None
 
 
@@ -234,19 +240,19 @@ def exponent(of: Blocks, operation: str, arm: str) -> Cost | None:
     logs: dict[int, dict[float, float]] = defaultdict(dict)
     for (name, load), sessions in of.items():
         if name == operation:
-            for session, own in sessions.items():
-                logs[session][load] = fmean(getattr(block, arm) for block in own)
-    loads = {load for own in logs.values() for load in own}
-    whole = [own for own in logs.values() if len(own) == len(loads)]
+            for session, session_blocks in sessions.items():
+                logs[session][load] = fmean(getattr(block, arm) for block in session_blocks)
+    loads = {load for by_load in logs.values() for load in by_load}
+    whole = [by_load for by_load in logs.values() if len(by_load) == len(loads)]
     if len(loads) < 2 or not whole:
         return None
     if len(loads) >= LEAST_POINTS:
-        fitted = line({load: math.exp(fmean(own[load] for own in whole)) for load in sorted(loads)})
+        fitted = line({load: math.exp(fmean(by_load[load] for by_load in whole)) for load in sorted(loads)})
         assert fitted is not None
         assert fitted.error is not None
         half = student_t.quantile((1 + statistics.LEVEL) / 2, fitted.points - 2) * fitted.error
         return Cost(fitted.slope, fitted.slope - half, fitted.slope + half, fitted.points, "loads")
-    slopes = [found.slope for own in whole if (found := line({k: math.exp(v) for k, v in sorted(own.items())}))]
+    slopes = [fit.slope for by_load in whole if (fit := line({k: math.exp(v) for k, v in sorted(by_load.items())}))]
     if len(slopes) < 2:
         return Cost(slopes[0], None, None, 1, "sessions")
     interval = statistics.session_interval(np.array(slopes))

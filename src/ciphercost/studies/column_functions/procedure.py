@@ -24,6 +24,7 @@ from ciphercost.host import procfs
 from ciphercost.load import script, secret_sql
 from ciphercost.load.codec import Codec
 from ciphercost.load.program import Program
+from ciphercost.load.script_parts import Script
 from ciphercost.load.tables import hospital_register, hospital_sql
 from ciphercost.measure import sar
 from ciphercost.model.errors import AgentError, RunError
@@ -113,10 +114,10 @@ def expect(seconds: float, loads: Sequence[int]) -> float:
     return seconds * sum(math.pow(load / min(loads), GUESS) for load in loads)
 
 
-def sessions_in(left: float, each: float, settings: Mapping[str, float]) -> int:
-    """How many sessions of `each` seconds fit into the remaining time; never fewer than an interval needs. Pure."""
+def sessions_in(left: float, session_seconds: float, settings: Mapping[str, float]) -> int:
+    """How many sessions of `session_seconds` seconds fit into the remaining time; never fewer than an interval needs. Pure."""
     least, most = int(settings["least_sessions"]), int(settings["most_sessions"])
-    return max(least, min(most, int(left / each) if each > 0 else most))
+    return max(least, min(most, int(left / session_seconds) if session_seconds > 0 else most))
 
 
 def one_session(stage: Stage, texts: CycleStatements, began: float, session: int, loads: Sequence[int]) -> None:
@@ -150,12 +151,12 @@ class CycleStatements:
         self._inserts: dict[tuple[Arm, str], list[list[str]]] = {}
 
     def codec(self, arm: Arm, version: str) -> Codec:
-        own = self._sealing.of(arm)
-        return stored.as_the_study(self._engine, own) if version == STUDYS else own
+        codec = self._sealing.of(arm)
+        return stored.as_the_study(self._engine, codec) if version == STUDYS else codec
 
     def states(self, records: int) -> int:
         """Number of different state names among the first records."""
-        return len({each.state for each in self._records[:records]})
+        return len({record.state for record in self._records[:records]})
 
     def of(self, arm: Arm, version: str, operation: str, records: int) -> list[str]:
         """All statements of an operation without the BEGIN and COMMIT around it."""
@@ -164,10 +165,10 @@ class CycleStatements:
             return list(application.operation(self._dialect, codec, operation, self._records[:records]))
         if operation != "insert":
             return statements.operation(version, self._dialect, codec, operation)
-        made = self._inserts.setdefault((arm, version), [])
-        for record in self._records[len(made) : records]:
-            made.append(statements.operation(version, self._dialect, codec, operation, record))
-        return [statement for each in made[:records] for statement in each]
+        inserts = self._inserts.setdefault((arm, version), [])
+        for record in self._records[len(inserts) : records]:
+            inserts.append(statements.operation(version, self._dialect, codec, operation, record))
+        return [statement for record_statements in inserts[:records] for statement in record_statements]
 
 
 class Cycles:
@@ -183,7 +184,7 @@ class Cycles:
     def cycle(self, arm: Arm, version: str, records: int, where: dict[str, float]) -> None:
         """Every operation once on new tables. Raises RunError, AgentError."""
         stage, codec = self.stage, self.texts.codec(arm, version)
-        statements = {each: self.texts.of(arm, version, each, records) for each in OPERATIONS}
+        statements = {operation: self.texts.of(arm, version, operation, records) for operation in OPERATIONS}
         if version != STUDYS:
             select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
             stage.agent.program(program_of(self.bench.program, select))
@@ -245,10 +246,10 @@ class Cycles:
             checks["delete"] = (LEFT, 0)
         if operation in checks:
             sql, wanted = checks[operation]
-            found = self.stage.agent.query(arm, secret_sql.expand(sql, self.texts.codec(arm, version)))[0][0]
-            if found != str(wanted):
+            count = self.stage.agent.query(arm, secret_sql.expand(sql, self.texts.codec(arm, version)))[0][0]
+            if count != str(wanted):
                 raise RunError(
-                    f"{arm} arm, {version}: after {operation} the server counts {found} records; expected {wanted:,}"
+                    f"{arm} arm, {version}: after {operation} the server counts {count} records; expected {wanted:,}"
                 )
 
     def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:
@@ -315,12 +316,12 @@ class Published(Cycles):
 
     def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:
         """Whether PostgreSQL compiled the plan of its SELECT of all notifications, which depends on its row estimate; once per load."""
-        found = {STATEMENTS: [self.statements_s]}
+        series = {STATEMENTS: [self.statements_s]}
         if operation == "select" and self.bench.engine.name == "postgresql" and where.get("run") == 1:
             select = self.texts.of(arm, STUDYS, "select", records)[0]
             rows = self.stage.agent.query(arm, f"EXPLAIN ANALYZE {select}", timeout=ANSWER_SECONDS)
-            found[COMPILED] = list(compiled(rows))
-        return found
+            series[COMPILED] = list(compiled(rows))
+        return series
 
 
 class Interleaved(Cycles):
@@ -365,7 +366,7 @@ class Pilot(Cycles):
 # ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def program_of(program: Program, select: script.Script) -> Program:
+def program_of(program: Program, select: Script) -> Program:
     """A program with this script as its only operation."""
     return msgspec.structs.replace(program, transactions=(("select", 1, select),))
 

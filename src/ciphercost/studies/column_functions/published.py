@@ -100,17 +100,17 @@ Levels = Mapping[Key, Mapping[str, Level]]
 def levels(study: Study, figure: str, engine: str) -> dict[Key, dict[str, Level]]:
     """One server's levels of TIME in s, CPU in % or MEMORY in MB."""
     file, prefix, scale, _ = FILES[figure]
-    found: dict[Key, dict[str, Level]] = {}
+    by_key: dict[Key, dict[str, Level]] = {}
     for row in study.rows(file):
         if row["server"] == engine:
             level = Level(float(row[f"{prefix}_mean"]) * scale, float(row[f"{prefix}_stddev"]) * scale)
-            found.setdefault((row["operation"], float(row["records"])), {})[row["arm"]] = level
-    return found
+            by_key.setdefault((row["operation"], float(row["records"])), {})[row["arm"]] = level
+    return by_key
 
 
 def source(study: Study, figure: str) -> str:
     """Where a figure's levels were published."""
     rows = list(study.rows(FILES[figure].file))
     commits = ", ".join(sorted({row["commit"] for row in rows}))
-    archives = " and ".join(f"`{each}`" for each in dict.fromkeys(row["archive"] for row in rows))
+    archives = " and ".join(f"`{archive}`" for archive in dict.fromkeys(row["archive"] for row in rows))
     return f"the authors' repository {REPOSITORY}, commit {commits}, {archives}"

@@ -24,7 +24,7 @@ METHOD = (
 def sheets(study: StudyResult) -> Iterator[Sheet]:
     """The study's one figure of each server, then the tables that it comes from."""
     yield headlines(study)
-    for engine in dict.fromkeys(each.engine for each in study.figures if each.load is not None):
+    for engine in dict.fromkeys(figure.engine for figure in study.figures if figure.load is not None):
         yield from server(study, engine)
     yield from growth(study)
     yield from equal(study)
@@ -34,15 +34,17 @@ def headlines(study: StudyResult) -> Sheet:
     """Three columns, one row per server and version of the statements."""
     rows: list[tuple[str, ...]] = []
     notes = []
-    for each in (one for one in study.figures if one.operation == names.ALL_OPERATIONS):
-        mine = ours(each)
-        if each.workload == procedure.STUDYS:
-            said = plus_minus(each.published, each.published_sd) if each.published is not None else NOT_PUBLISHED
-            rows.append((each.engine, cite(said, each), plus_minus(each.here, each.here_sd), mine))
-            printed = published.servers(studies.get(study.study))[each.engine]
-            notes.append(f"{each.engine} {printed.version}, {printed.cipher}, here {each.mechanism}")
+    for figure in (one for one in study.figures if one.operation == names.ALL_OPERATIONS):
+        mine = ours(figure)
+        if figure.workload == procedure.STUDYS:
+            published_text = (
+                plus_minus(figure.published, figure.published_sd) if figure.published is not None else NOT_PUBLISHED
+            )
+            rows.append((figure.engine, cite(published_text, figure), plus_minus(figure.here, figure.here_sd), mine))
+            printed = published.servers(studies.get(study.study))[figure.engine]
+            notes.append(f"{figure.engine} {printed.version}, {printed.cipher}, here {figure.mechanism}")
         else:
-            rows.append((f"{each.engine}, {each.workload}", "", "", mine))
+            rows.append((f"{figure.engine}, {figure.workload}", "", "", mine))
     head = ("", "as published", "the same here", "our method here")
     note = f"published on {'; '.join(notes)}. `{procedure.TUNED}`: the same with other statements"
     return Sheet("Cost in time, mean over operations and loads", head, rows, note)
@@ -50,9 +52,9 @@ def headlines(study: StudyResult) -> Sheet:
 
 def ours(cost: StudyFigure) -> str:
     """`1.4 % more (1.1–1.8 %)`; an interval that does not come from sessions names its basis."""
-    said = with_interval(cost)
+    text = with_interval(cost)
     rests = f", {cost.n} {cost.of}" if cost.of not in ("", "sessions") and cost.low is not None else ""
-    return said if said == TOO_WIDE else said + rests
+    return text if text == TOO_WIDE else text + rests
 
 
 # ── a server ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -60,14 +62,14 @@ def ours(cost: StudyFigure) -> str:
 
 def server(study: StudyResult, engine: str) -> Iterator[Sheet]:
     """Times and their cost, then sampled CPU and RAM, for every operation and load; then figures that only our method has."""
-    own = [each for each in study.figures if each.engine == engine and each.load is not None]
-    name = next((each.strip() for each in study.server.split(",") if each.split()[:1] == [engine]), engine)
-    first = [each for each in own if each.workload == procedure.STUDYS]
-    title = f"{name}, {own[0].mechanism}"
+    entries = [entry for entry in study.figures if entry.engine == engine and entry.load is not None]
+    name = next((part.strip() for part in study.server.split(",") if part.split()[:1] == [engine]), engine)
+    first = [entry for entry in entries if entry.workload == procedure.STUDYS]
+    title = f"{name}, {entries[0].mechanism}"
     printed = studies.get(study.study)
     levels = ("", "as published\nplain → encrypted", "the same here\nplain → encrypted")
     for figure, unit in ((names.TIME, "s"), (names.CPU, "%"), (names.MEMORY, "MB")):
-        of = [each for each in first if each.figure == figure]
+        of = [entry for entry in first if entry.figure == figure]
         rows = [both(*key, _by_arm(of, *key, figure)) for key in _keys(of)]
         note = f"mean ± sd over the runs; published: {published.source(printed, figure)}"
         if figure == names.MEMORY:
@@ -76,22 +78,26 @@ def server(study: StudyResult, engine: str) -> Iterator[Sheet]:
         if figure == names.TIME:
             head = ("", "as\npublished", "the same\nhere", "our method\nhere")
             yield Sheet(f"{title}: cost in time", head, [cost(*key, _by_arm(of, *key, figure)) for key in _keys(of)])
-    second = [each for each in own if each.workload == procedure.TUNED]
+    second = [entry for entry in entries if entry.workload == procedure.TUNED]
     for heading, figures, figure in (
         ("our method, the server's CPU time, ms", first, names.SERVER_CPU),
         (f"our method, time of the statements of `{procedure.TUNED}`, ms", second, names.TIME),
     ):
-        if keys := _keys([each for each in figures if each.figure == figure]):
+        if keys := _keys([entry for entry in figures if entry.figure == figure]):
             turned = [turns(*key, _by_arm(figures, *key, figure)) for key in keys]
             yield Sheet(f"{title}: {heading}", ("", "plain → encrypted", "cost"), turned)
 
 
 def _keys(figures: Sequence[StudyFigure]) -> list[tuple[str, float]]:
-    return list(dict.fromkeys((each.operation, each.load or 0.0) for each in figures))
+    return list(dict.fromkeys((figure.operation, figure.load or 0.0) for figure in figures))
 
 
 def _by_arm(figures: Sequence[StudyFigure], operation: str, load: float, figure: str) -> dict[str, StudyFigure]:
-    return {each.arm: each for each in figures if (each.operation, each.load, each.figure) == (operation, load, figure)}
+    return {
+        entry.arm: entry
+        for entry in figures
+        if (entry.operation, entry.load, entry.figure) == (operation, load, figure)
+    }
 
 
 def _label(operation: str, load: float) -> str:
@@ -101,8 +107,8 @@ def _label(operation: str, load: float) -> str:
 def both(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     """Both arms' levels, published and here."""
     arms = [by_arm.get(arm) for arm in ARMS]
-    then = [spread(each.published, each.published_sd) if each else "-" for each in arms]
-    here = [spread(each.here, each.here_sd) if each else "-" for each in arms]
+    then = [spread(figure.published, figure.published_sd) if figure else "-" for figure in arms]
+    here = [spread(figure.here, figure.here_sd) if figure else "-" for figure in arms]
     return _label(operation, load), cite(arrow(then), *arms), arrow(here)
 
 
@@ -112,14 +118,16 @@ def arrow(levels: Sequence[str]) -> str:
 
 
 def cost(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
-    each = by_arm.get("cost")
-    if each is None:
+    figure = by_arm.get("cost")
+    if figure is None:
         return _label(operation, load), "-", "-", "-"
-    return _label(operation, load), cite(change(each.published), each), change(each.here), ours(each)
+    return _label(operation, load), cite(change(figure.published), figure), change(figure.here), ours(figure)
 
 
 def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
-    both = [number(each.ours * 1e3) if (each := by_arm.get(arm)) and each.ours is not None else "-" for arm in ARMS]
+    both = [
+        number(figure.ours * 1e3) if (figure := by_arm.get(arm)) and figure.ours is not None else "-" for arm in ARMS
+    ]
     cost = by_arm.get("cost")
     return _label(operation, load), " → ".join(both), ours(cost) if cost else "-"
 
@@ -138,24 +146,26 @@ def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
 
 def growth(study: StudyResult) -> Iterator[Sheet]:
     """b of time ~ load^b, for both versions of the statements and both arms."""
-    own = [each for each in study.figures if each.figure == names.GROWTH]
-    if not own:
+    exponents = [figure for figure in study.figures if figure.figure == names.GROWTH]
+    if not exponents:
         return
-    loads = len({each.load for each in study.figures if each.load is not None and each.ours is not None})
+    loads = len({figure.load for figure in study.figures if figure.load is not None and figure.ours is not None})
     points = (
         "two loads: a slope of two points; ± is half of a 95 % interval over sessions"
         if loads == 2
         else "least squares of logarithms; ± is half of the fit's 95 % interval"
     )
     rows = []
-    for engine, operation in dict.fromkeys((each.engine, each.operation) for each in own):
+    for engine, operation in dict.fromkeys((figure.engine, figure.operation) for figure in exponents):
         columns = []
         for version in (procedure.STUDYS, procedure.TUNED):
             for arm in ARMS:
-                found = [
-                    e for e in own if (e.engine, e.operation, e.workload, e.arm) == (engine, operation, version, arm)
+                matching = [
+                    e
+                    for e in exponents
+                    if (e.engine, e.operation, e.workload, e.arm) == (engine, operation, version, arm)
                 ]
-                columns.append(exponent(found[0]) if found else "-")
+                columns.append(exponent(matching[0]) if matching else "-")
         rows.append((f"{engine} {operation}", *columns))
     head = ("", *(f"{version}\n{arm}" for version in (procedure.STUDYS, procedure.TUNED) for arm in ARMS))
     yield Sheet(f"Growth with the load, b of time ~ load^b ({points})", head, rows)
@@ -171,14 +181,14 @@ def exponent(figure: StudyFigure) -> str:
 
 def equal(study: StudyResult) -> Iterator[Sheet]:
     """The same mode and key length on each server."""
-    own = [each for each in study.figures if each.operation == names.EQUAL]
-    if not own:
+    entries = [entry for entry in study.figures if entry.operation == names.EQUAL]
+    if not entries:
         return
     rows: list[tuple[str, ...]] = []
-    for engine in dict.fromkeys(each.engine for each in own):
-        rows.append((f"{engine}, {next(each.mechanism for each in own if each.engine == engine)}",))
-        for figure in dict.fromkeys(each.figure for each in own):
-            by_arm = {each.arm: each for each in own if (each.engine, each.figure) == (engine, figure)}
+    for engine in dict.fromkeys(entry.engine for entry in entries):
+        rows.append((f"{engine}, {next(entry.mechanism for entry in entries if entry.engine == engine)}",))
+        for figure in dict.fromkeys(entry.figure for entry in entries):
+            by_arm = {entry.arm: entry for entry in entries if (entry.engine, entry.figure) == (engine, figure)}
             if "cost" in by_arm:
                 rows.append(_equal_row(figure, by_arm))
     title = (
@@ -190,5 +200,5 @@ def equal(study: StudyResult) -> Iterator[Sheet]:
 
 def _equal_row(figure: str, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     unit = by_arm["plain"].unit
-    both = " → ".join(number(each.ours) if (each := by_arm[arm]).ours is not None else "-" for arm in ARMS)
+    both = " → ".join(number(entry.ours) if (entry := by_arm[arm]).ours is not None else "-" for arm in ARMS)
     return figure + (f", {unit}" if unit == "µs" else ""), both, ours(by_arm["cost"])

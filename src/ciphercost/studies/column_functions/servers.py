@@ -11,11 +11,11 @@ from ciphercost.model.errors import UsageError, nearest
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """One server's two ciphers: the study's own, and that of the comparison at equal cipher."""
+    """One server's two ciphers: the published one, and that of the comparison at equal cipher."""
 
-    own: str
+    published: str
     factors: dict[str, str]
-    """Factors of `own`."""
+    """Factors of `published`."""
     equal: str
 
 
@@ -43,16 +43,16 @@ def listed(engines: str) -> list[str]:
 
 def loads_of(text: str) -> tuple[int, ...]:
     """Numbers of records in `1000,2000`, ascending. Raises UsageError."""
-    found = []
+    loads = []
     for part in text.split(","):
         if not re.fullmatch(r"[0-9]{1,7}", part.strip()) or not 1 <= int(part) <= MOST_RECORDS:
             raise UsageError(
                 f"--loads {text}: '{part.strip()}' is not a number of records from 1 to {MOST_RECORDS:,}; write 1000,2000"
             )
-        found.append(int(part))
-    if len(set(found)) < len(found):
+        loads.append(int(part))
+    if len(set(loads)) < len(loads):
         raise UsageError(f"--loads {text}: the same load appears twice; name each load once")
-    return tuple(sorted(found))
+    return tuple(sorted(loads))
 
 
 MOST_RECORDS = 1_000_000

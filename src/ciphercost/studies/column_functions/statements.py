@@ -20,36 +20,41 @@ def operation(workload: str, dialect: str, codec: Codec | None, name: str, recor
         raise UsageError(
             f"{workload}: insert needs one record; {', '.join(OPERATIONS[1:])} work on all records and take none"
         )
-    values: dict[str, int | str] = {each: literal(record, each, dialect) for each in FIELDS} if record else {}
+    values: dict[str, int | str] = {field: literal(record, field, dialect) for field in FIELDS} if record else {}
     where = f"workload {workload}, {name}"
     return [
-        secret_sql.expand(script.fill(each, values, where), codec or PLAIN, where)
-        for each in statements_of(workload, dialect, name)
+        secret_sql.expand(script.fill(statement, values, where), codec or PLAIN, where)
+        for statement in statements_of(workload, dialect, name)
     ]
 
 
 @lru_cache(maxsize=64)
 def statements_of(workload: str, dialect: str, name: str) -> tuple[str, ...]:
     """The statements of an operation in the workload's file, without BEGIN, COMMIT and what only a run needs."""
-    found = workloads.get(workload)
-    texts = {each.name: str(found.dialect.get(dialect, {}).get(each.name, each.script)) for each in found.transaction}
+    definition = workloads.get(workload)
+    texts = {
+        transaction.name: str(definition.dialect.get(dialect, {}).get(transaction.name, transaction.script))
+        for transaction in definition.transaction
+    }
     if workload not in (*WORKLOADS, *LAYOUTS) or name not in texts:
         raise UsageError(f"workload {workload} has no operation '{name}': {nearest(name, texts)}")
     text = texts[name].partition(RUN_ONLY)[0]
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("\\"))
-    bare = [each.strip().rstrip(";") for each in script.bare(text).split(";\n")]
-    return tuple(each for each in bare if each and each.upper() not in ("BEGIN", "COMMIT"))
+    bare = [statement.strip().rstrip(";") for statement in script.bare(text).split(";\n")]
+    return tuple(statement for statement in bare if statement and statement.upper() not in ("BEGIN", "COMMIT"))
 
 
 def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
     """Statements that create the workload's tables, without rows, in one arm."""
-    found = workloads.get(workload)
+    definition = workloads.get(workload)
     text = secret_sql.expand(
-        str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load"
+        str(definition.dialect.get(dialect, {}).get("load", definition.load)),
+        codec or PLAIN,
+        f"workload {workload}, load",
     )
-    return [each.strip() for each in text.split(";\n") if each.strip()]
+    return [statement.strip() for statement in text.split(";\n") if statement.strip()]
 
 
 def drop() -> list[str]:
     """Statements that drop the tables, children first. Firebird refuses while any connection has prepared statements on them."""
-    return [f"DROP TABLE {each}" for each in reversed(TABLES)]
+    return [f"DROP TABLE {table}" for table in reversed(TABLES)]

@@ -119,7 +119,7 @@ class CybertecTdeCost(Study):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """The costs of the pairs that ran here."""
-        return [each for each in super().headline(result) if each.figure == compare.TPS]
+        return [figure for figure in super().headline(result) if figure.figure == compare.TPS]
 
     def judged(self, result: StudyResult) -> Judged:
         figures = self.headline(result)
@@ -136,8 +136,8 @@ class CybertecTdeCost(Study):
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         yield from report.resolutions(result)
-        own = [each for each in result.figures if each.figure not in compare.OF_THE_DESIGN]
-        yield from table.sheets(msgspec.structs.replace(result, figures=own))
+        cost_figures = [figure for figure in result.figures if figure.figure not in compare.OF_THE_DESIGN]
+        yield from table.sheets(msgspec.structs.replace(result, figures=cost_figures))
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [report.METHOD]
@@ -145,8 +145,8 @@ class CybertecTdeCost(Study):
 
 def _below(figures: list[StudyFigure]) -> list[str]:
     """The mechanisms here that aren't part of the server."""
-    own = dict.fromkeys(each.operation.split()[-1] for each in figures)
-    return [name for name in own if name not in tde_pairs.VENDORS]
+    mechanisms = dict.fromkeys(figure.operation.split()[-1] for figure in figures)
+    return [name for name in mechanisms if name not in tde_pairs.VENDORS]
 
 
 STUDY = CybertecTdeCost()

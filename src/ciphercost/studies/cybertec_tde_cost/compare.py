@@ -28,18 +28,18 @@ Here = dict[tuple[str, str], StudyRun]
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every pair of arms; none of a pair that was not proven."""
-    names = [tde_pairs.name_of(*each) for each in zip(record.servers, record.mechanisms, strict=True)]
+    names = [tde_pairs.name_of(*pair) for pair in zip(record.servers, record.mechanisms, strict=True)]
     unproven = pairs.unproven_pairs(record, names)
     runs = {(tde_pairs.name_of(run.server, run.mechanism), run.arm): run for run in record.runs}
     here = {key: run for key, run in runs.items() if key[0] not in unproven}
     ours = {tde_pairs.name_of(cell.variant, cell.mechanism): cell for cell in cells}
-    found = [each for name in names for each in of_pair(study, name, here, ours.get(name))]
-    found += of_publication(study, names)
-    found += [each for name in names for each in of_design(name, here, ours.get(name))]
+    all_figures = [figure for name in names for figure in of_pair(study, name, here, ours.get(name))]
+    all_figures += of_publication(study, names)
+    all_figures += [figure for name in names for figure in of_design(name, here, ours.get(name))]
     return study.result(
         ran_on("PostgreSQL", record, cells),
         procedure_text(record, here, unproven),
-        found,
+        all_figures,
         findings.findings(study, here, ours, names),
         complete=record.complete and not unproven,
     )
@@ -51,27 +51,27 @@ def of_pair(study: Study, name: str, here: Here, cell: Cell | None) -> list[Stud
     bits = pairs_of_arms.bits_of(name)
     printed: figures.Known = {"plain": published.tps(study, 0), "encrypted": published.tps(study, bits)}
     mine: figures.Known = {arm: fmean(here[name, arm].series[procedure.TPS]) for arm in ARMS if (name, arm) in here}
-    found = figures.rate(operation, TPS, cell, mine, printed, published.POST)
-    said = published.claims(study)["buffer_hits_percent"]
-    found += [
+    pair_figures = figures.rate(operation, TPS, cell, mine, printed, published.POST)
+    published_hits = published.claims(study)["buffer_hits_percent"]
+    pair_figures += [
         StudyFigure(
             operation,
             HITS,
             "%",
             arm,
-            said if arm == "plain" else None,
+            published_hits if arm == "plain" else None,
             fmean(here[name, arm].series[procedure.HITS]) if (name, arm) in here else None,
             source=published.POST if arm == "plain" else "",
         )
         for arm in ARMS
     ]
-    return [*found, *figures.server_cpu(operation, cell)]
+    return [*pair_figures, *figures.server_cpu(operation, cell)]
 
 
 def of_publication(study: Study, names: Sequence[str]) -> list[StudyFigure]:
     """The published cells that no pair here stands beside."""
     shown = {pairs_of_arms.bits_of(name) for name in names}
-    found = []
+    published_figures = []
     for row in published.rows(study):
         if row.bits and (row.checksums or row.bits not in shown):
             words = f"published alone: {row.bits} bits, {'with' if row.checksums else 'without'} checksums in both arms"
@@ -79,42 +79,42 @@ def of_publication(study: Study, names: Sequence[str]) -> list[StudyFigure]:
                 "plain": published.tps(study, 0, checksums=row.checksums),
                 "encrypted": row.tps,
             }
-            found += figures.rate(words, TPS, None, {}, printed, published.POST)
-    return found
+            published_figures += figures.rate(words, TPS, None, {}, printed, published.POST)
+    return published_figures
 
 
 def of_design(name: str, here: Here, cell: Cell | None) -> list[StudyFigure]:
     """What this machine's scatter lets the published design show, and our method's interval in the same run, per cent."""
     groups = logs(here, name)
-    found = []
+    design_figures = []
     of = resolution.spread(groups)
     if of is not None:
-        runs = min(len(each) for each in groups)
-        own = resolution.resolution(of, runs)
-        found.append(
+        runs = min(len(group) for group in groups)
+        can_show = resolution.resolution(of, runs)
+        design_figures.append(
             StudyFigure(
                 name,
                 CAN_SHOW,
                 "%",
                 DESIGN,
-                ours=percent(own.value),
-                low=percent(own.low),
-                high=percent(own.high),
+                ours=percent(can_show.value),
+                low=percent(can_show.low),
+                high=percent(can_show.high),
                 n=runs,
             )
         )
         needed = [float(resolution.runs_needed(sd)) for sd in (of.sd, of.low, of.high)]
-        found.append(StudyFigure(name, NEEDED, "count", DESIGN, ours=needed[0], low=needed[1], high=needed[2]))
+        design_figures.append(StudyFigure(name, NEEDED, "count", DESIGN, ours=needed[0], low=needed[1], high=needed[2]))
     rate = cell.overhead.get("throughput") if cell else None
     if rate and rate.low > 0:
         half = math.log(rate.high / rate.low) / 2
-        found.append(StudyFigure(name, INTERVAL, "%", DESIGN, ours=percent(half), n=rate.n))
-    return found
+        design_figures.append(StudyFigure(name, INTERVAL, "%", DESIGN, ours=percent(half), n=rate.n))
+    return design_figures
 
 
 def logs(here: Here, name: str) -> list[list[float]]:
     """Natural logarithms of an arm's rates, for both arms of a pair."""
-    return [[math.log(each) for each in here[name, arm].series[procedure.TPS]] for arm in ARMS if (name, arm) in here]
+    return [[math.log(rate) for rate in here[name, arm].series[procedure.TPS]] for arm in ARMS if (name, arm) in here]
 
 
 def percent(difference: float) -> float:
@@ -126,17 +126,17 @@ def procedure_text(record: StudyRecord, here: Here, unproven: dict[str, str]) ->
     """The procedure as it ran here, or why it didn't."""
     ended = pairs.ending(record, unproven, began=bool(here))
     below = [name for name in record.mechanisms if name not in tde_pairs.VENDORS]
-    said = []
+    clauses = []
     if below:
-        said.append(
+        clauses.append(
             f"PGEE can't be fetched and no server with TDE was named (--bindir), so {' and '.join(below)} stand in for it: both arms have the same "
             "server, and in one the file system below it encrypts, with 256-bit keys"
         )
     if here:
         settings = record.settings
-        said.append(
+        clauses.append(
             f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then {settings['runs']:.0f} times -N -c "
             f"{settings['clients']:.0f} -P 1 -T {settings['duration_s']:.0f} with shared_buffers = {published.BUFFERS}, all on the plain arm and then all "
             "on the encrypted one; unlike in the published runs, both arms are proven. Checksums are as the server's initdb sets them, in both arms"
         )
-    return "; ".join(filter(None, [*said, ended]))
+    return "; ".join(filter(None, [*clauses, ended]))

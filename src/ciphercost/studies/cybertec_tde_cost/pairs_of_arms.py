@@ -17,19 +17,19 @@ LENGTHS: Mapping[str, Mapping[int, str]] = {
 """By mechanism: how each key length is called."""
 
 
-def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
+def pairs(given: Sequence[str], file_systems: Sequence[str]) -> list[Pair]:
     """One pair for each server and key length. Arguments and errors as in `tde_pairs.pairs`."""
-    found = []
-    for each in tde_pairs.pairs(given, own):
-        if each.mechanism not in LENGTHS:
-            found.append(each._replace(server=named(each.server, tde_pairs.BITS)))
+    all_pairs = []
+    for pair in tde_pairs.pairs(given, file_systems):
+        if pair.mechanism not in LENGTHS:
+            all_pairs.append(pair._replace(server=named(pair.server, tde_pairs.BITS)))
             continue
-        longer = has_long_keys(each)
-        for bits, value in LENGTHS[each.mechanism].items():
+        longer = has_long_keys(pair)
+        for bits, value in LENGTHS[pair.mechanism].items():
             if longer or bits == tde_pairs.SHORT_BITS:
-                factors = {**each.factors, FACTOR[each.mechanism]: value}
-                found.append(each._replace(server=named(each.server, bits), factors=factors))
-    return found
+                factors = {**pair.factors, FACTOR[pair.mechanism]: value}
+                all_pairs.append(pair._replace(server=named(pair.server, bits), factors=factors))
+    return all_pairs
 
 
 def has_long_keys(pair: Pair) -> bool:

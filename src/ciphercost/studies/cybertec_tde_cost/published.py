@@ -36,7 +36,7 @@ def rows(study: Study) -> list[Row]:
 
 def tps(study: Study, bits: int, *, checksums: bool = False) -> float:
     """One cell of the table. Raises StopIteration if there is none."""
-    return next(each.tps for each in rows(study) if (each.bits, each.checksums) == (bits, checksums))
+    return next(row.tps for row in rows(study) if (row.bits, row.checksums) == (bits, checksums))
 
 
 def claims(study: Study) -> dict[str, float]:

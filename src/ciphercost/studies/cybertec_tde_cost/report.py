@@ -18,7 +18,7 @@ METHOD = (
 
 def resolutions(result: StudyResult) -> Iterator[Sheet]:
     """What averages of one-minute runs can show here, beside our method."""
-    by = {(each.operation, each.figure): each for each in result.figures if each.arm == compare.DESIGN}
+    by = {(figure.operation, figure.figure): figure for figure in result.figures if figure.arm == compare.DESIGN}
     names = dict.fromkeys(name for name, _ in by)
     rows = [
         (

@@ -38,8 +38,8 @@ class Resolution(NamedTuple):
 
 def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
     """Spread of values around their group's mean; None if no group has two values, or all of them are equal."""
-    freedom = sum(len(each) - 1 for each in groups if each)
-    squares = sum((value - fmean(each)) ** 2 for each in groups if each for value in each)
+    freedom = sum(len(group) - 1 for group in groups if group)
+    squares = sum((value - fmean(group)) ** 2 for group in groups if group for value in group)
     if freedom < 1 or squares == 0:
         return None
     low, high = (math.sqrt(squares / chi_square.quantile(p, freedom)) for p in (0.975, 0.025))

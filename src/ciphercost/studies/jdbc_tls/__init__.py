@@ -101,11 +101,11 @@ class JdbcTls(Study):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """The part of the upgrade that is encryption."""
-        return [each for each in result.figures if each.figure == f"{compare.ENCRYPTION}, {procedure.COLD}"]
+        return [figure for figure in result.figures if figure.figure == f"{compare.ENCRYPTION}, {procedure.COLD}"]
 
     def judged(self, result: StudyResult) -> Judged:
         """Every published ratio of two loops."""
-        figures = [each for each in result.figures if each.arm == "cost" and each.published is not None]
+        figures = [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
         return Judged(figures, changed="the upgrade", ratios=COMPARED)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002

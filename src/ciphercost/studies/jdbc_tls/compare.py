@@ -36,9 +36,9 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     figures = [
         *loop(study, once),
         *wire(study, record, packets),
-        *(each for call in CALLS for each in levels(rounds, warm[call], call)),
-        *(each for call in CALLS for each in ratios(study, once, rounds, warm[call], call)),
-        *(each for call, own in splits.items() if own for each in split(own, call)),
+        *(figure for call in CALLS for figure in levels(rounds, warm[call], call)),
+        *(figure for call in CALLS for figure in ratios(study, once, rounds, warm[call], call)),
+        *(figure for call, upgrade_split in splits.items() if upgrade_split for figure in split(upgrade_split, call)),
     ]
     return study.result(
         ran_on("MariaDB", record, cells),
@@ -55,20 +55,20 @@ def procedure_text(record: StudyRecord, once: Once, rounds: list[Round], unprove
         return record.reason or f"not proven: {unproven}"
     if not once:
         return "the run was cut off before the published procedure began"
-    said = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
-    own, java, library = loops.of(record), record.tools.get(JAVA, ""), record.tools.get(LIBRARY, "")
+    encryption = " ".join(record.encryption.get(key, "") for key in ("protocol", "cipher")).strip()
+    chosen_loop, java, library = loops.of(record), record.tools.get(JAVA, ""), record.tools.get(LIBRARY, "")
     suite = (
         "The post's record sizes fit any suite of AES-CBC with HMAC-SHA256; 128 bits and ECDHE are our choice"
-        if own is CAPTURED
+        if chosen_loop is CAPTURED
         else f"{NEW} knows no newer version; Java chose the suite"
     )
     return (
-        f"a loop of {record.settings['rows']:,.0f} {own.words}, in a new {java or 'Java'} each time. "
+        f"a loop of {record.settings['rows']:,.0f} {chosen_loop.words}, in a new {java or 'Java'} each time. "
         f"One run of each setup in the published order, by {UPDATE}(); then {len(rounds)} rounds of all setups in random order, "
         f"cold and warm. Java and server share one core. MariaDB {record.version} announces itself as {SERVER_VERSION}, so "
         f"both drivers treat it as MySQL: with a server that announces MariaDB, {NEW} omits queries that it sends to MySQL, and "
         f"MySQL itself no longer accepts {OLD}. The server writes its log at each commit and flushes it each second. "
-        f"TLS is {said}{f' ({library} on the server)' if library else ''}. {suite}. As in the driver's default, no certificate is checked"
+        f"TLS is {encryption}{f' ({library} on the server)' if library else ''}. {suite}. As in the driver's default, no certificate is checked"
         f"{'' if record.complete else '; it was cut off'}"
     )
 
@@ -93,13 +93,13 @@ def loop(study: Study, once: Once) -> list[StudyFigure]:
 def wire(study: Study, record: StudyRecord, packets: dict[Setup, Packets]) -> list[StudyFigure]:
     """Bytes of an insert and of its answer, summed over messages: MySQL packets without TLS, TLS records with it."""
     insert, answer = published.packets(study)
-    found = []
-    for setup in (each for each in ON_THE_WIRE if each in packets):
+    figures = []
+    for setup in (candidate for candidate in ON_THE_WIRE if candidate in packets):
         seen, encrypted = packets[setup], setup.arm == "encrypted"
         # The post captured the new driver with TLS; the MySQL packets in those records are the same for any driver.
         printed = loops.of(record) is CAPTURED and setup.call == UPDATE
         for name, of, sizes in ((SENT, insert, seen.sent), (ANSWERED, answer, seen.received)):
-            found.append(
+            figures.append(
                 StudyFigure(
                     setup.call,
                     name,
@@ -113,22 +113,22 @@ def wire(study: Study, record: StudyRecord, packets: dict[Setup, Packets]) -> li
                     source=published.DEBUG if printed else "",
                 )
             )
-    return found
+    return figures
 
 
 def levels(rounds: list[Round], warm: Warm | None, call: str) -> list[StudyFigure]:
     """µs per insert: cold and warm from the rounds, long warm from our cells."""
-    found = []
-    for setup in (each for each in EVERY if each.call == call):
+    figures = []
+    for setup in (candidate for candidate in EVERY if candidate.call == call):
         for state in (COLD, WARM):
-            known = measured.over(rounds, lambda each, s=setup, t=state: measured.us(each[s], t))  # type: ignore[misc]
+            known = measured.over(rounds, lambda runs, s=setup, t=state: measured.us(runs[s], t))  # type: ignore[misc]
             if known:
-                found.append(_figure(setup, state, known))
+                figures.append(_figure(setup, state, known))
         if warm:
             value = warm.old + (0.0 if setup == setups.before(call) else warm.in_clear.value)
             value += warm.tls.value if setup == setups.after(call) else 0.0
-            found.append(StudyFigure(call, WARM_LONG, "µs", setup.arm, ours=value, workload=setup.name))
-    return found
+            figures.append(StudyFigure(call, WARM_LONG, "µs", setup.arm, ours=value, workload=setup.name))
+    return figures
 
 
 def _figure(setup: Setup, name: str, known: Known) -> StudyFigure:
@@ -149,20 +149,24 @@ def ratios(study: Study, once: Once, rounds: list[Round], warm: Warm | None, cal
     """Time ratios of the upgrade, of the driver alone and of TLS alone: cold, warm, and long warm."""
     old, new, clear = setups.before(call), setups.after(call), setups.after_in_clear(call)
     printed = published.times(study)
-    found = []
+    figures = []
     for name, above, below in ((UPGRADE, new, old), (DRIVER, clear, old), (ENCRYPTION, new, clear)):
         for state in (COLD, WARM):
-            said = printed[above] / printed[below] if state == COLD and above in printed and below in printed else None
+            published_ratio = (
+                printed[above] / printed[below] if state == COLD and above in printed and below in printed else None
+            )
             both = state == COLD and above in once and below in once
             here = measured.us(once[above], COLD) / measured.us(once[below], COLD) if both else None
-            found.append(_cost(call, f"{name}, {state}", measured.ratio(rounds, above, below, state), said, here))
+            figures.append(
+                _cost(call, f"{name}, {state}", measured.ratio(rounds, above, below, state), published_ratio, here)
+            )
     if warm:
-        found.append(_cost(call, f"{UPGRADE}, {WARM_LONG}", warm.whole))
-        found.append(_cost(call, f"{DRIVER}, {WARM_LONG}", warm.driver))
+        figures.append(_cost(call, f"{UPGRADE}, {WARM_LONG}", warm.whole))
+        figures.append(_cost(call, f"{DRIVER}, {WARM_LONG}", warm.driver))
         in_all = warm.old + warm.in_clear.value
         tls = Estimate(1 + warm.tls.value / in_all, 1 + warm.tls.low / in_all, 1 + warm.tls.high / in_all, n=warm.tls.n)
-        found.append(_cost(call, f"{ENCRYPTION}, {WARM_LONG}", tls))
-    return found
+        figures.append(_cost(call, f"{ENCRYPTION}, {WARM_LONG}", tls))
+    return figures
 
 
 def _cost(
@@ -192,10 +196,10 @@ def split(of: measured.Split, call: str) -> list[StudyFigure]:
             f"{SPLIT}: {name}",
             "µs",
             "cost",
-            ours=each.value,
-            low=each.low,
-            high=each.high,
-            n=each.n,
+            ours=known.value,
+            low=known.low,
+            high=known.high,
+            n=known.n,
         )
-        for name, each in every.items()
+        for name, known in every.items()
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ciphercost.estimate.notation import of_what
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.study import StudyFigure, StudyRecord
-from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.costs import TOO_WIDE, change, too_wide, with_interval
 from ciphercost.studies.jdbc_tls import loops, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import CAPTURED
 from ciphercost.studies.jdbc_tls.measured import Once, Packets, Round, Split, Warm
@@ -55,7 +55,7 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
     old, new, clear = setups.before(UPDATE), setups.after(UPDATE), setups.after_in_clear(UPDATE)
     if len(rounds) < measured.LEAST:
         return
-    spread = [measured.us(each[old], COLD) for each in rounds]
+    spread = [measured.us(runs[old], COLD) for runs in rounds]
     if old in once:
         spread.append(measured.us(once[old], COLD))
     apart = max(spread) / min(spread)
@@ -65,7 +65,12 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
         "for the driver alone rests on one start of each."
     )
     whole = measured.ratio(rounds, new, old, COLD)
-    if whole:
+    if whole and too_wide(whole.low, whole.high):
+        yield (
+            f"Its {change(printed[new] / printed[old])} for driver and TLS can't be compared with cold starts here: the 95 % interval of "
+            f"{len(rounds)} starts of each setup is too wide. More --runs make it narrower."
+        )
+    elif whole:
         agrees = whole.low <= printed[new] / printed[old] <= whole.high
         yield (
             f"Its {change(printed[new] / printed[old])} for driver and TLS is {'within' if agrees else 'outside'} the 95 % interval of cold "
@@ -79,15 +84,15 @@ def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
         return
     start, tls = of.parts[measured.WARMING], of.parts[measured.TLS]
     new, clear = setups.after(UPDATE), setups.after_in_clear(UPDATE)
-    crypto = measured.over(rounds, lambda each: measured.start_up(each[new]) - measured.start_up(each[clear]))
-    own = (
+    crypto = measured.over(rounds, lambda runs: measured.start_up(runs[new]) - measured.start_up(runs[clear]))
+    tls_share = (
         f" ({100 * crypto.value / of.parts[measured.WARMING].value:.0f} % of it with TLS alone)"
         if crypto and crypto.excludes_zero
         else ""
     )
     yield (
         f"It timed the start of a JVM: the upgrade adds {of.whole.value:.0f} µs ± {of.whole.half:.0f} to an insert here, of which "
-        f"{start.value:.0f} µs ± {start.half:.0f} are code that runs before it is compiled{own}; TLS costs {tls.value:.0f} µs ± {tls.half:.0f} "
+        f"{start.value:.0f} µs ± {start.half:.0f} are code that runs before it is compiled{tls_share}; TLS costs {tls.value:.0f} µs ± {tls.half:.0f} "
         "once it is compiled. A service that stays up pays the first part once."
     )
 
@@ -110,10 +115,10 @@ def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> It
 
 def asking(warm: Mapping[str, Warm | None], of: Split | None) -> Iterator[str]:
     """Which call sends which additional statements."""
-    own = warm[EXECUTE]
-    if own is None or not own.asks or of is None:
+    execute = warm[EXECUTE]
+    if execute is None or not execute.asks or of is None:
         return
-    asked = "; ".join(f"{count:g} × {name}" for name, count in own.asks.items())
+    asked = "; ".join(f"{count:g} × {name}" for name, count in execute.asks.items())
     update = warm[UPDATE]
     quiet = f" By {UPDATE}() it sends none." if update is not None and not update.asks else ""
     chatter = of.parts[measured.CHATTER]
@@ -134,15 +139,15 @@ def unverified(cells: Sequence[Cell]) -> Iterator[str]:
 
 def on_the_wire(study: Study, seen: Measurements) -> Iterator[str]:
     """Whether an insert and its OK here are those that the post captured."""
-    own = seen.packets.get(setups.after(UPDATE))
-    if own is None or loops.of(seen.record) is not CAPTURED:
+    packets = seen.packets.get(setups.after(UPDATE))
+    if packets is None or loops.of(seen.record) is not CAPTURED:
         return
-    printed = tuple(each.record for each in published.packets(study))
+    printed = tuple(captured.record for captured in published.packets(study))
     wanted = f"TLS records of {printed[0]} and {printed[1]} bytes for an insert and its OK"
-    if (own.sent, own.received) == tuple((each,) for each in printed):
+    if (packets.sent, packets.received) == tuple((size,) for size in printed):
         yield f"The same bytes: the post's debug output has {wanted}; a relay here saw the same sizes."
         return
-    here = " and ".join(" + ".join(map(str, each)) or "none" for each in own)
+    here = " and ".join(" + ".join(map(str, sizes)) or "none" for sizes in packets)
     yield f"! Not the same bytes: the post's debug output has {wanted}; a relay here saw {here}."
 
 
@@ -168,5 +173,8 @@ def another_java(record: StudyRecord) -> Iterator[str]:
         )
 
 
-def _cost(each: Estimate) -> str:
-    return with_interval(StudyFigure("", "time", "ratio", "cost", ours=each.ratio, low=each.low, high=each.high))
+def _cost(estimate: Estimate) -> str:
+    text = with_interval(
+        StudyFigure("", "time", "ratio", "cost", ours=estimate.ratio, low=estimate.low, high=estimate.high)
+    )
+    return f"an interval that is {TOO_WIDE}" if text == TOO_WIDE else text

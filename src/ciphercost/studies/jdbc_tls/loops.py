@@ -47,7 +47,7 @@ ROWS = Loop(
     "inserts of three values, one of them 80 letters, on one connection, each committed by itself",
 )
 """TLS 1.2 is the newest version that the new driver knows; Java chooses the suite."""
-LOOPS = {each.name: each for each in (CAPTURED, ROWS)}
+LOOPS = {loop.name: loop for loop in (CAPTURED, ROWS)}
 FLAG = "captured"
 """Key of a record's settings: 1 if the loop is the captured one. Older records lack it."""
 

@@ -78,11 +78,11 @@ def packets(record: StudyRecord) -> dict[Setup, Packets]:
 
 def rounds(record: StudyRecord) -> list[Round]:
     """The rounds that have every setup, in order."""
-    found: dict[int, dict[Setup, StudyRun]] = {}
+    by_session: dict[int, dict[Setup, StudyRun]] = {}
     for run in record.runs:
         if run.design == INTERLEAVED:
-            found.setdefault(int(run.load["session"]), {})[setup_of(run)] = run
-    return [own for _, own in sorted(found.items()) if all(setup in own for setup in EVERY)]
+            by_session.setdefault(int(run.load["session"]), {})[setup_of(run)] = run
+    return [runs for _, runs in sorted(by_session.items()) if all(setup in runs for setup in EVERY)]
 
 
 def us(run: StudyRun, state: str) -> float:
@@ -92,11 +92,11 @@ def us(run: StudyRun, state: str) -> float:
 
 def over(of: Iterable[Round], value: Callable[[Round], float]) -> Known | None:
     """Mean over rounds with t's interval; None for too few rounds."""
-    values = np.array([value(each) for each in of])
+    values = np.array([value(runs) for runs in of])
     if len(values) < LEAST:
         return None
-    made = statistics.session_interval(values, centre=float(np.mean(values)))
-    return Known(made.centre, made.half(), len(values))
+    interval = statistics.session_interval(values, centre=float(np.mean(values)))
+    return Known(interval.centre, interval.half(), len(values))
 
 
 def ratio(of: Iterable[Round], above: Setup, below: Setup, state: str) -> Estimate | None:
@@ -104,7 +104,7 @@ def ratio(of: Iterable[Round], above: Setup, below: Setup, state: str) -> Estima
 
     Round i enters the log ratio by its share in either mean.
     """
-    times = np.array([[us(each[setup], state) for setup in (above, below)] for each in of])
+    times = np.array([[us(runs[setup], state) for setup in (above, below)] for runs in of])
     if len(times) < LEAST:
         return None
     means = times.mean(axis=0)
@@ -174,7 +174,7 @@ def us_of(cell: Cell, arm: Arm) -> float:
 
 def slower(rate: Estimate, level: float) -> Known:
     """Convert a ratio of rates into the time that it adds to `level`."""
-    value, least, most = (level * (1 / each - 1) for each in (rate.ratio, rate.high, rate.low))
+    value, least, most = (level * (1 / quotient - 1) for quotient in (rate.ratio, rate.high, rate.low))
     return Known(value, max(value - least, most - value), rate.n)
 
 
@@ -184,20 +184,20 @@ def inverse(rate: Estimate) -> Estimate:
 
 def product(one: Estimate, other: Estimate) -> Estimate:
     """Product of two ratios with independent errors: half-widths of the logarithms add as squares."""
-    halves = [math.log(each.high / each.low) / 2 for each in (one, other)]
+    halves = [math.log(estimate.high / estimate.low) / 2 for estimate in (one, other)]
     value, half = one.ratio * other.ratio, math.hypot(*halves)
     return Estimate(value, value * math.exp(-half), value * math.exp(half), n=min(one.n, other.n))
 
 
 def more_statements(old: Cell, new: Cell) -> dict[str, float]:
     """Statements by the server's count, the larger of both arms, so that none is missed."""
-    found: dict[str, float] = {}
+    statements: dict[str, float] = {}
     for arm in ARMS:
         before, after = old.chatter.get("plain", {}), new.chatter.get(arm, {})
         for name, count in after.items():
             if (more := count - before.get(name, 0.0)) > LEAST_MORE:
-                found[name] = max(found.get(name, 0.0), more)
-    return found
+                statements[name] = max(statements.get(name, 0.0), more)
+    return statements
 
 
 LEAST_MORE = 0.01
@@ -231,9 +231,9 @@ def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
     rest share an error; their sum, `in_clear`, does not contain it.
     """
     old, new = setups.before(call), setups.after(call)
-    whole = over(of, lambda each: us(each[new], COLD) - us(each[old], COLD))
-    warming = over(of, lambda each: start_up(each[new]) - start_up(each[old]))
-    settled = over(of, lambda each: us(each[new], WARM) - us(each[old], WARM))
+    whole = over(of, lambda runs: us(runs[new], COLD) - us(runs[old], COLD))
+    warming = over(of, lambda runs: start_up(runs[new]) - start_up(runs[old]))
+    settled = over(of, lambda runs: us(runs[new], WARM) - us(runs[old], WARM))
     # Queries that no cell measures without can't be separated from the rest.
     if not whole or not warming or not settled or known is None or (known.asks and known.without_queries is None):
         return None

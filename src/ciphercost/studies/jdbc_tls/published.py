@@ -17,13 +17,13 @@ SOURCES = {
 def times(study: Study) -> dict[Setup, float]:
     """Milliseconds of one loop each, in the order in which they ran."""
     rows = list(study.rows("time.csv"))
-    found = {}
+    milliseconds = {}
     for setup, row in zip(PUBLISHED, rows, strict=True):
         assert row["driver"] == "mysql-connector-java"
         assert row["version"] == setup.driver
         assert ("on" in row["use_ssl"]) == (setup.arm == "encrypted")
-        found[setup] = float(row["milliseconds"])
-    return found
+        milliseconds[setup] = float(row["milliseconds"])
+    return milliseconds
 
 
 class Captured(NamedTuple):

@@ -37,29 +37,35 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
     yield ratios(study)
     yield levels(study)
     for call in CALLS:
-        if own := [each for each in study.figures if each.operation == call and each.figure.startswith(SPLIT)]:
-            yield split(call, own)
+        if figures := [
+            figure for figure in study.figures if figure.operation == call and figure.figure.startswith(SPLIT)
+        ]:
+            yield split(call, figures)
 
 
 def loop(study: StudyResult) -> Sheet:
     rows = [
-        (named(each), cite(whole(each.published), each), whole(each.here))
-        for each in study.figures
-        if each.figure == LOOP
+        (named(figure), cite(whole(figure.published), figure), whole(figure.here))
+        for figure in study.figures
+        if figure.figure == LOOP
     ]
     return Sheet("The loop, once each, ms", ("", "as published\n(MySQL)", f"the same here\n({study.server})"), rows)
 
 
 def wire(study: StudyResult) -> Iterator[Sheet]:
     """An insert and its answer, for each setup observed on the wire."""
-    sent = [each for each in study.figures if each.figure == SENT]
-    answers = {(each.operation, each.arm, each.workload): each for each in study.figures if each.figure == ANSWERED}
+    sent = [figure for figure in study.figures if figure.figure == SENT]
+    answers = {
+        (figure.operation, figure.arm, figure.workload): figure for figure in study.figures if figure.figure == ANSWERED
+    }
     rows: list[tuple[str, ...]] = []
-    for call in dict.fromkeys(each.operation for each in sent):
+    for call in dict.fromkeys(figure.operation for figure in sent):
         rows.append((f"{call}()",))
-        for each in (one for one in sent if one.operation == call):
-            both = (each, answers[each.operation, each.arm, each.workload])
-            rows.append((named(each), *(text for one in both for text in (cite(whole(one.published), one), size(one)))))
+        for figure in (one for one in sent if one.operation == call):
+            both = (figure, answers[figure.operation, figure.arm, figure.workload])
+            rows.append(
+                (named(figure), *(text for one in both for text in (cite(whole(one.published), one), size(one))))
+            )
     head = ("", "insert,\npublished", "\nhere", "OK,\npublished", "\nhere")
     note = (
         "Without TLS a MySQL packet with its header, with TLS a record without its header. The post shows both for "
@@ -69,13 +75,13 @@ def wire(study: StudyResult) -> Iterator[Sheet]:
         yield Sheet("One insert and its OK on the wire, bytes", head, rows, note)
 
 
-def size(each: StudyFigure) -> str:
+def size(figure: StudyFigure) -> str:
     """`96`, or `208 in 2` messages."""
-    return f"{whole(each.here)} in {each.n}" if each.n > 1 else whole(each.here)
+    return f"{whole(figure.here)} in {figure.n}" if figure.n > 1 else whole(figure.here)
 
 
-def named(each: StudyFigure) -> str:
-    return f"{each.workload}, {'TLS' if each.arm == 'encrypted' else 'without TLS'}"
+def named(figure: StudyFigure) -> str:
+    return f"{figure.workload}, {'TLS' if figure.arm == 'encrypted' else 'without TLS'}"
 
 
 def whole(value: float | None) -> str:
@@ -92,7 +98,9 @@ def ratios(study: StudyResult) -> Sheet:
             shown = long if long and long.ours is not None else warm
             published = cite(change(cold.published if cold else None), cold)
             here = change(cold.here if cold else None)
-            rows.append((name, published, here, *(with_interval(each) if each else NONE for each in (cold, shown))))
+            rows.append(
+                (name, published, here, *(with_interval(figure) if figure else NONE for figure in (cold, shown)))
+            )
     head = ("", "published", "here once", "cold (95 %)", "warm (95 %)")
     return Sheet(f"{OLD} → {NEW}: how much more time an insert takes", head, rows)
 
@@ -100,39 +108,43 @@ def ratios(study: StudyResult) -> Sheet:
 def levels(study: StudyResult) -> Sheet:
     rows: list[tuple[str, ...]] = []
     for call in CALLS:
-        own = [each for each in study.figures if each.operation == call and each.unit == "µs" and each.arm != "cost"]
-        if own:
+        of_call = [
+            figure
+            for figure in study.figures
+            if figure.operation == call and figure.unit == "µs" and figure.arm != "cost"
+        ]
+        if of_call:
             rows.append((f"{call}()",))
-        for name, arm in dict.fromkeys((each.workload, each.arm) for each in own):
-            by_state = {each.figure: each for each in own if (each.workload, each.arm) == (name, arm)}
+        for name, arm in dict.fromkeys((figure.workload, figure.arm) for figure in of_call):
+            by_state = {figure.figure: figure for figure in of_call if (figure.workload, figure.arm) == (name, arm)}
             label = named(next(iter(by_state.values())))
             rows.append((label, *(plus_minus(by_state.get(state)) for state in (COLD, WARM, WARM_LONG))))
     return Sheet("µs an insert", ("", "first rows, cold", "same Java, warm", WARM_LONG), rows)
 
 
-def plus_minus(each: StudyFigure | None) -> str:
-    if each is None or each.ours is None:
+def plus_minus(figure: StudyFigure | None) -> str:
+    if figure is None or figure.ours is None:
         return NONE
-    if each.low is None or each.high is None:
-        return f"{each.ours:.1f}"
-    return f"{each.ours:.1f} ± {(each.high - each.low) / 2:.1f}"
+    if figure.low is None or figure.high is None:
+        return f"{figure.ours:.1f}"
+    return f"{figure.ours:.1f} ± {(figure.high - figure.low) / 2:.1f}"
 
 
-def split(call: str, own: list[StudyFigure]) -> Sheet:
+def split(call: str, figures: list[StudyFigure]) -> Sheet:
     """The parts of the time that the upgrade adds."""
-    by_name = {each.figure.removeprefix(f"{SPLIT}: "): each for each in own}
+    by_name = {figure.figure.removeprefix(f"{SPLIT}: "): figure for figure in figures}
     total = by_name[measured.WHOLE].ours or 0.0
     rows = []
     for name, words in PARTS.items():
-        each = by_name[name]
-        assert each.ours is not None
-        assert each.low is not None
-        assert each.high is not None
-        share = f"{round(100 * each.ours / total) or 0} %" if total else NONE  # never -0
-        if name == measured.CHATTER and each.low == each.high:
+        figure = by_name[name]
+        assert figure.ours is not None
+        assert figure.low is not None
+        assert figure.high is not None
+        share = f"{round(100 * figure.ours / total) or 0} %" if total else NONE  # never -0
+        if name == measured.CHATTER and figure.low == figure.high:
             rows.append((words, "0", "the same statements", share))
             continue
-        rows.append((words, f"{each.ours:.1f}", f"{each.low:.1f} to {each.high:.1f}", share))
+        rows.append((words, f"{figure.ours:.1f}", f"{figure.low:.1f} to {figure.high:.1f}", share))
     adds_up = (by_name[LEFT].low or 0.0) <= 0 <= (by_name[LEFT].high or 0.0)
     note = "the parts add up to the whole within the intervals"
     if not adds_up:
@@ -155,4 +167,4 @@ PARTS = {
 
 
 def find(study: StudyResult, call: str, name: str) -> StudyFigure | None:
-    return next((each for each in study.figures if each.operation == call and each.figure == name), None)
+    return next((figure for figure in study.figures if figure.operation == call and figure.figure == name), None)

@@ -31,12 +31,12 @@ class Sizes(NamedTuple):
 
 def packet_sizes(data: bytes) -> list[int]:
     """Bytes of each MySQL packet in one direction, unencrypted and uncompressed. Pure."""
-    found, at = [], 0
+    sizes, at = [], 0
     while at + HEADER <= len(data):
         size = HEADER + int.from_bytes(data[at : at + 3], "little")
-        found.append(size)
+        sizes.append(size)
         at += size
-    return found
+    return sizes
 
 
 def of_an_insert(agent: JdbcAgent, arm: str, relay: Relay, *, encrypted: bool) -> Sizes:
@@ -48,7 +48,7 @@ def of_an_insert(agent: JdbcAgent, arm: str, relay: Relay, *, encrypted: bool) -
         if answer.errors:
             raise AgentError(f"the loop through a relay: {answer.first_error}", "statement")
         seen.append(_counted(relay, read))
-    sent, received = (_more([each[way] for each in seen]) for way in (0, 1))
+    sent, received = (_more([counters[way] for counters in seen]) for way in (0, 1))
     return Sizes(sent, received)
 
 

@@ -74,7 +74,7 @@ class MysqlOpenssl(Study):
     def procedure_cells(self, engine: str) -> list[CellSpec]:
         cells = [self._cell(engine, SELECT, version, "") for version in VERSIONS]
         # Whether the client checked a certificate is not said; sysbench doesn't.
-        return [msgspec.structs.replace(each, factors={**each.factors, "verify": "require"}) for each in cells]
+        return [msgspec.structs.replace(cell, factors={**cell.factors, "verify": "require"}) for cell in cells]
 
     def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - its runs decide
         return len(VERSIONS) * len(self.operations) * self.runs * self.duration
@@ -95,12 +95,12 @@ class MysqlOpenssl(Study):
         in_turn.run(stage, self.operations, per_request=(RECONNECT,))
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-        made = compare.compare(self, record, cells)
-        return msgspec.structs.replace(made, published_server=published.SERVERS[record.engine])
+        compared = compare.compare(self, record, cells)
+        return msgspec.structs.replace(compared, published_server=published.SERVERS[record.engine])
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """The newer versions compared with 3.0, where something is published."""
-        return [each for each in figures.between(result.figures) if each.published is not None]
+        return [figure for figure in figures.between(result.figures) if figure.published is not None]
 
     def judged(self, result: StudyResult) -> Judged:
         return Judged(
@@ -108,7 +108,7 @@ class MysqlOpenssl(Study):
         )
 
     def caveat(self, result: StudyResult) -> str:
-        if not any(each.bound == "either" for each in self.headline(result)):
+        if not any(figure.bound == "either" for figure in self.headline(result)):
             return ""
         return "The limits are inferred: each version is published as at most so far below the same best library."
 

@@ -31,20 +31,20 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     runs = [run for run in record.runs if run.server not in unproven]
     kept = msgspec.structs.replace(record, runs=runs)
     ours = {(operation_of(cell), cell.variant): cell for cell in cells}
-    found = []
+    all_figures = []
     for name in study.operations:
         variants = dict.fromkeys(
-            [*(variant(each) for each in VERSIONS), *(v for operation, v in ours if operation == name)]
+            [*(variant(version) for version in VERSIONS), *(v for operation, v in ours if operation == name)]
         )
-        for each in variants:
-            found += levels(kept, name, each, ours.get((name, each)))
-        for each in list(variants)[1:]:
-            found.append(against_3_0(study, kept, name, each, ours.get((name, each))))
+        for variant_name in variants:
+            all_figures += levels(kept, name, variant_name, ours.get((name, variant_name)))
+        for variant_name in list(variants)[1:]:
+            all_figures.append(against_3_0(study, kept, name, variant_name, ours.get((name, variant_name))))
     title = {"mariadb": "MariaDB", "mysql": "MySQL"}[record.engine]
     return study.result(
         ran_on(title, record, cells),
         procedure_text(record, kept, unproven),
-        found,
+        all_figures,
         findings.findings(study, kept),
         complete=record.complete and not unproven,
     )
@@ -66,14 +66,16 @@ def against_3_0(study: Study, record: StudyRecord, name: str, variant_: str, cel
     """One version ÷ 3.0: rates over TLS as published and repeated, the cost of TLS by our method."""
     version = variant_.split()[1]
     limit = published.limits(study, record.engine).get((name, version)) if variant_ == variant(version) else None
-    here = in_turn.ratio(*(in_turn.rate(record, name, "encrypted", each) for each in (variant_, variant(REFERENCE))))
+    here = in_turn.ratio(
+        *(in_turn.rate(record, name, "encrypted", variant_name) for variant_name in (variant_, variant(REFERENCE)))
+    )
     known: Estimate | None = cell.against_reference if cell else None
-    made = figures.cost(
+    cost = figures.cost(
         f"{name}, {variant_.removeprefix('OpenSSL ')}{figures.OVER}{REFERENCE}", RATE, known, None, here
     )
     if limit is None:
-        return made
-    return msgspec.structs.replace(made, published=limit.ratio, bound=limit.bound, source=limit.source)
+        return cost
+    return msgspec.structs.replace(cost, published=limit.ratio, bound=limit.bound, source=limit.source)
 
 
 def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: dict[str, str]) -> str:
@@ -83,9 +85,9 @@ def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: dict[str, s
         return ended
     settings = record.settings
     clients = kept.runs[0].load["clients"]
-    said = (
+    text = (
         f"{clients:.0f} connections, TLS only, one OpenSSL after the other: {settings[in_turn.RUNS]:.0f} runs of "
         f"{settings[in_turn.SECONDS]:g} s of one row by its key on kept connections, then the same with a connection for each query; "
         "unlike in the published runs, every connection is proven to be encrypted, and which OpenSSL the server has loaded"
     )
-    return f"{said}; {ended}" if ended else said
+    return f"{text}; {ended}" if ended else text

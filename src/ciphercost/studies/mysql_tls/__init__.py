@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ciphercost.host import memory
@@ -14,6 +14,7 @@ from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
 from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure, published
+from ciphercost.studies.sheet import Sheet
 
 ORDERS = {"operations": ["encrypted", "plain"], "arms": ["plain", "encrypted"]}
 """The paper lists operation by operation, each with TLS required and then disabled. `arms` runs all operations of one arm first."""
@@ -26,7 +27,7 @@ class MysqlTls(Study):
     """Its sizes are arguments, so that a test can run it small."""
 
     name = "mysql-tls"
-    operations = ("insert", "select", "update", "delete")
+    operations = published.ORDER
     sources = published.SOURCES
 
     def __init__(
@@ -67,7 +68,7 @@ class MysqlTls(Study):
     @property
     def settings(self) -> dict[str, float]:
         """Settings of the procedure, as its record keeps them."""
-        found: dict[str, float] = {
+        settings: dict[str, float] = {
             "rows": self.table_rows,
             "iterations": self.iterations,
             "queries": self.queries,
@@ -75,7 +76,7 @@ class MysqlTls(Study):
             "interval_s": self.interval,
             "by_operation": float(self.order == "operations"),
         }
-        return found | ({"memory_bytes": self.memory} if self.memory else {})
+        return settings | ({"memory_bytes": self.memory} if self.memory else {})
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         self.check_engine(engine)
@@ -108,6 +109,10 @@ class MysqlTls(Study):
 
     def procedure(self, stage: Stage) -> None:
         procedure.run(stage, self.operations)
+
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]:
+        yield from super().sheets(result)
+        yield from published.cpu_sheets(self)
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)

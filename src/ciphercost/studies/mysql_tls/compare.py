@@ -75,7 +75,12 @@ def procedure_text(record: StudyRecord, here: Here, unproven: str) -> str:
 def order(record: StudyRecord) -> str:
     """The order of operations and arms; older records ran arm by arm."""
     if record.settings.get("by_operation"):
-        return "operation by operation, with TLS and then without, as the paper lists them (--order operations)"
+        ran = tuple(dict.fromkeys(run.operation for run in record.runs))
+        papers = [name for name in published.ORDER if name in ran]
+        like = (
+            "as the paper lists them" if list(ran) == papers else f"where the paper lists {', '.join(published.ORDER)}"
+        )
+        return f"operation by operation ({', '.join(ran)}), {like}, each with TLS and then without (--order operations)"
     return "every operation without TLS and then every operation with TLS, unlike the paper (--order arms)"
 
 
@@ -84,17 +89,17 @@ def order(record: StudyRecord) -> str:
 
 def seconds_here(run: StudyRun) -> list[float]:
     """Seconds of each iteration, scaled to the published number of queries."""
-    return [each * published.QUERIES / run.load["queries"] for each in run.series["seconds"]]
+    return [seconds * published.QUERIES / run.load["queries"] for seconds in run.series["seconds"]]
 
 
 def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list[StudyFigure]:
     printed = published.times(study)[name]
     repeated = {arm: fmean(seconds_here(here[name, arm])) for arm in ARMS if (name, arm) in here}
     rate = cell.overhead.get("throughput") if cell else None
-    found = []
+    levels = []
     for arm in ARMS:
         measured = level(cell, arm, "throughput") if cell and rate else None
-        found.append(
+        levels.append(
             StudyFigure(
                 name,
                 "time",
@@ -119,7 +124,7 @@ def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list
         high=1 / rate.low if rate else None,
         source=published.TIMES,
     )
-    return [*found, cost]
+    return [*levels, cost]
 
 
 def server_cpu_figures(name: str, cell: Cell | None) -> list[StudyFigure]:

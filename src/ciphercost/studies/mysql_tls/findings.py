@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRun
-from ciphercost.studies.costs import bounds, change
+from ciphercost.studies.costs import bounds, change, too_wide
 from ciphercost.studies.mysql_tls import published
 
 if TYPE_CHECKING:
@@ -26,15 +26,29 @@ VERIFIED = {
 
 def findings(study: Study, here: Here, ours: Mapping[str, Cell], mechanism: str) -> list[str]:
     """Findings of one or two sentences each, with computed figures. `mechanism`: what encrypted the connections here."""
-    found = [
+    all_findings = [
         intervals(study, here),
         order(study, here, ours),
         f"{study.finding('unproven')} {VERIFIED[mechanism]}",
         one_pass(study, here),
-        *map(study.finding, ("averages", "blank", "maxima", "quoted-averages", "edges", "system-only", "statements")),
+        *map(
+            study.finding,
+            (
+                "sar",
+                "averages",
+                "blank",
+                "maxima",
+                "consistently",
+                "quoted-averages",
+                "edges",
+                "system-only",
+                "statements",
+                "availability",
+            ),
+        ),
         study.finding("changed") if here else "",
     ]
-    return [each for each in found if each]
+    return [finding for finding in all_findings if finding]
 
 
 def intervals(study: Study, here: Here) -> str:
@@ -59,19 +73,24 @@ def order(study: Study, here: Here, ours: Mapping[str, Cell]) -> str:
         if rate is None or any((name, arm) not in here for arm in ARMS):
             continue
         plain, encrypted = (fmean(here[name, arm].series["seconds"]) for arm in ARMS)
+        if too_wide(1 / rate.high, 1 / rate.low):
+            continue
         if not 1 / rate.high <= encrypted / plain <= 1 / rate.low:
             apart.append(f"{name} {change(encrypted / plain)}, not {bounds(1 / rate.high, 1 / rate.low)}")
     if not apart:
         return text
-    return f"{text} Run here, the published procedure gives a different cost for {'; '.join(apart)}."
+    return (
+        f"{text} Run here, the published procedure gives a different cost for {'; '.join(apart)}. The order of the arms is one reason; that "
+        "later iterations find changed data is another."
+    )
 
 
 def one_pass(study: Study, here: Here) -> str:
     """The CPU tables end after about one published time, whatever the number of iterations."""
     text = study.finding("one-pass")
     if run := here.get(("delete", "plain")):
-        seconds = [each * published.QUERIES / run.load["queries"] for each in run.series["seconds"]]
-        text += f" Here DELETE's iterations take {', '.join(f'{each:.3g}' for each in seconds)} s for {published.QUERIES:,} queries."
+        seconds = [value * published.QUERIES / run.load["queries"] for value in run.series["seconds"]]
+        text += f" Here DELETE's iterations take {', '.join(f'{value:.3g}' for value in seconds)} s for {published.QUERIES:,} queries."
     return text
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 import msgspec
 
 from ciphercost.studies import Study
+from ciphercost.studies.sheet import Sheet
 
 COUNTERS = ("user", "nice", "system", "iowait", "steal", "idle")
 SUFFIX = {"plain": "tls_off", "encrypted": "tls_on"}
 ROUNDING = 0.25
 """Percentage points by which a row may differ from the mean of the rows above and still be their average: sar weights by clock ticks."""
 QUERIES = 10_000
+ORDER = ("insert", "update", "delete", "select")
+"""Operations as the paper lists them."""
+SHORT = {"system": "sys", "iowait": "wait"}
+"""Counters whose names are too long for a column."""
 TIMES = "Table VI"
 CPU = {"select": "Table II", "insert": "Table III", "update": "Table IV", "delete": "Table V"}
 SOURCES = {
@@ -72,3 +77,22 @@ def column(rows: Sequence[dict[str, str]], suffix: str) -> Column:
     if all(abs(body.mean(name) - value) <= ROUNDING for name, value in last.items()):
         return Column(body.rows, last)
     return Column(tuple(read), {})
+
+
+def cpu_sheets(study: Study) -> Iterator[Sheet]:
+    """Every cell of the CPU tables as printed, the last row too, folded."""
+    rows = list(study.rows("cpu.csv"))
+    for operation, source in sorted(CPU.items(), key=lambda item: item[1]):
+        printed = [
+            (
+                row["time_s"],
+                *(row[f"{name}_percent_{SUFFIX[arm]}"] or "blank" for name in COUNTERS for arm in SUFFIX),
+            )
+            for row in rows
+            if row["operation"] == operation
+        ]
+        head = ("s", *(f"%{SHORT.get(name, name)}\n{how}" for name in COUNTERS for how in ("off", "on")))
+        cells = sum(map(len, printed)) - len(printed)
+        title = f"As published, {source}: all {cells} cells of {operation.upper()}, TLS off and on"
+        note = "sys: %system; wait: %iowait. Where the last row is the average of the rows above it, its time is not one of five seconds."
+        yield Sheet(title, head, printed, note, folded=True)

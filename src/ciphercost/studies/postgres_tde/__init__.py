@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ciphercost.measure import fio
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
@@ -13,7 +14,7 @@ from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
 from ciphercost.studies import Stage, Study, tde_pairs
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.postgres_tde import compare, grid, procedure, published, report
+from ciphercost.studies.postgres_tde import compare, findings, grid, procedure, published, report
 from ciphercost.studies.sheet import Sheet
 
 PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
@@ -55,7 +56,7 @@ class PostgresTde(Study):
             raise UsageError(f"--duration {given['duration']:g}: must be at least 1 second")
         sizes = self.sizes
         if "scale" in given:
-            sizes = tuple(each * grid.ROWS_A_SCALE for each in grid.numbers(given["scale"], "--scale", MOST_SCALE))
+            sizes = tuple(scale * grid.ROWS_A_SCALE for scale in grid.numbers(given["scale"], "--scale", MOST_SCALE))
         elif "rows" in given:
             sizes = grid.numbers(given["rows"], "--rows")
         return PostgresTde(
@@ -133,6 +134,7 @@ class PostgresTde(Study):
             mechanisms=[pair.mechanism for pair in self.pairs],
             servers=[pair.server for pair in self.pairs] if any(pair.server for pair in self.pairs) else [],
             settings=settings,
+            tools={findings.FIO: "installed" if fio.find() else "not installed"},
             grid=[point.load for point in self.points],
         )
 
@@ -161,8 +163,8 @@ class PostgresTde(Study):
 
 def _below(figures: Sequence[StudyFigure]) -> list[str]:
     """The mechanisms here that aren't part of the server."""
-    own = dict.fromkeys(each.operation.split()[-1] for each in figures)
-    return [name for name in own if name not in tde_pairs.VENDORS]
+    mechanisms = dict.fromkeys(figure.operation.split()[-1] for figure in figures)
+    return [name for name in mechanisms if name not in tde_pairs.VENDORS]
 
 
 STUDY = PostgresTde()

@@ -51,17 +51,19 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     main = grid.studys(points, published.claims(study)["clients"])
     runs = {point: here_at(record, point, unproven) for point in points}
     ours = {point: ours_at(record, point, cells) for point in points}
-    here, own = runs[main], ours[main]
-    figures = [each for name in names for each in pair_figures(study, record, name, here, own.get(name))]
+    here, main_cells = runs[main], ours[main]
+    figures = [figure for name in names for figure in pair_figures(study, record, name, here, main_cells.get(name))]
     if len(points) > 1 or len(names) > 1:
-        figures += [each for point in points for name in names for each in swept(name, point, runs, ours)]
+        figures += [figure for point in points for name in names for figure in swept(name, point, runs, ours)]
     if len({point.rows for point in points}) > 1:
-        figures += [each for point in points for name in names for each in storage(name, point, ours[point].get(name))]
+        figures += [
+            figure for point in points for name in names for figure in storage(name, point, ours[point].get(name))
+        ]
     return study.result(
         ran_on(record.engine, record, cells),
         procedure_text(record, list(runs.values()), unproven),
         [*figures, *other_server(study)],
-        findings.findings(study, record, findings.Measurements(here, own, runs)),
+        findings.findings(study, record, findings.Measurements(here, main_cells, runs)),
         complete=record.complete and not unproven,
     )
 
@@ -69,17 +71,17 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 def names_of(record: StudyRecord) -> list[str]:
     """Names of the pairs."""
     given = record.servers or [""] * len(record.mechanisms)
-    return [tde_pairs.name_of(*each) for each in zip(given, record.mechanisms, strict=True)]
+    return [tde_pairs.name_of(*pair) for pair in zip(given, record.mechanisms, strict=True)]
 
 
 def here_at(record: StudyRecord, point: grid.Point, unproven: Mapping[str, str]) -> Here:
     """The published procedure's runs at one point."""
-    found = {}
+    runs = {}
     for run in record.runs:
         name = tde_pairs.name_of(run.server, run.mechanism)
         if name not in unproven and grid.of_run(run, record) == point:
-            found[name, run.arm] = run
-    return found
+            runs[name, run.arm] = run
+    return runs
 
 
 def ours_at(record: StudyRecord, point: grid.Point, cells: Sequence[Cell]) -> dict[str, Cell]:
@@ -100,71 +102,71 @@ def ours_at(record: StudyRecord, point: grid.Point, cells: Sequence[Cell]) -> di
 
 def procedure_text(record: StudyRecord, runs: Sequence[Here], unproven: Mapping[str, str]) -> str:
     """The procedure as it ran here, or why it didn't."""
-    said = [what_encrypts(record), key_length(record), as_run(record, runs) if any(runs) else ""]
-    return "; ".join(filter(None, [*said, pairs.ending(record, unproven, began=any(runs))]))
+    clauses = [what_encrypts(record), key_length(record), as_run(record, runs) if any(runs) else ""]
+    return "; ".join(filter(None, [*clauses, pairs.ending(record, unproven, began=any(runs))]))
 
 
 def key_length(record: StudyRecord) -> str:
     """`AES key: fscrypt 256 bits, as the witnesses saw it (published: 256)`."""
-    said = []
+    lengths = []
     for number, name in enumerate(names_of(record), start=1):
         seen = tde_pairs.bits_in(proof for proof in record.proofs if proof.session == number)
         runs = [run for run in record.runs if tde_pairs.name_of(run.server, run.mechanism) == name]
         asked = next((run.load["key_bits"] for run in runs if "key_bits" in run.load), None)
         if seen:
-            said.append(f"{name} {seen} bits, seen by a witness")
+            lengths.append(f"{name} {seen} bits, seen by a witness")
         elif asked:
-            said.append(f"{name} {asked:.0f} bits as requested; no witness shows the length")
-    return f"AES key: {'; '.join(said)} (published: {tde_pairs.BITS} bits)" if said else ""
+            lengths.append(f"{name} {asked:.0f} bits as requested; no witness shows the length")
+    return f"AES key: {'; '.join(lengths)} (published: {tde_pairs.BITS} bits)" if lengths else ""
 
 
 def what_encrypts(record: StudyRecord) -> str:
     """Whether the server encrypts, as in the study."""
     names = names_of(record)
-    own = [name for name, by in zip(names, record.mechanisms, strict=True) if by in tde_pairs.VENDORS]
-    below = [name for name in names if name not in own]
-    said = []
-    if own:
-        said.append(
-            f"encrypted by the server itself ({', '.join(own)}), as in the study; the plain arm is the same binaries without TDE"
+    by_server = [name for name, by in zip(names, record.mechanisms, strict=True) if by in tde_pairs.VENDORS]
+    below = [name for name in names if name not in by_server]
+    clauses = []
+    if by_server:
+        clauses.append(
+            f"encrypted by the server itself ({', '.join(by_server)}), as in the study; the plain arm is the same binaries without TDE"
         )
     if below:
         reason = "these servers have no TDE" if record.servers else "no server with TDE was named (--bindir)"
-        said.append(
+        clauses.append(
             f"{reason}, so both arms have the same server, and in one of them the file system below it encrypts: "
             f"{' and '.join(below)}"
         )
     if record.servers and record.versions:
-        said.append("versions: " + ", ".join(f"{name} {version}" for name, version in record.versions.items()))
-    return "; ".join(said)
+        clauses.append("versions: " + ", ".join(f"{name} {version}" for name, version in record.versions.items()))
+    return "; ".join(clauses)
 
 
 def as_run(record: StudyRecord, runs: Sequence[Here]) -> str:
     settings = record.settings
     failed = sum(run.series["failed"][0] for here in runs for run in here.values())
     points = grid.of_record(record)
-    said = (
+    text = (
         f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -c {settings['clients']:.0f} "
         f"-j {settings['threads']:.0f} -P 1 -T {settings['duration_s']:.0f}, the encrypted arm first and then the plain arm"
     )
     if len(points) > 1:
-        rows, clients = (sorted(set(each)) for each in ((p.rows for p in points), (p.clients for p in points)))
-        said += f"; run at {_listed(rows)} rows and {_listed(clients)} clients, with each size loaded once per arm"
+        rows, clients = (sorted(set(values)) for values in ((p.rows for p in points), (p.clients for p in points)))
+        text += f"; run at {_listed(rows)} rows and {_listed(clients)} clients, with each size loaded once per arm"
     if any(point.operation == grid.SELECT for point in points):
-        said += ", and SELECT-only too (-S)"
+        text += ", and SELECT-only too (-S)"
     if cut := sorted({point.rows for point in points if point.cut}):
-        said += (
+        text += (
             f"; pgbench creates at least {grid.ROWS_A_SCALE:,} accounts, so for {_listed(cut)} the others were deleted and its "
             "transaction was run from a file (-f)"
         )
-    return f"{said}; {failed:,.0f} transactions failed; unlike in the published run, both arms are proven"
+    return f"{text}; {failed:,.0f} transactions failed; unlike in the published run, both arms are proven"
 
 
 def _listed(numbers: Sequence[int]) -> str:
     return (
-        " and ".join(f"{each:,}" for each in numbers)
+        " and ".join(f"{number:,}" for number in numbers)
         if len(numbers) < 3
-        else ", ".join(f"{each:,}" for each in numbers)
+        else ", ".join(f"{number:,}" for number in numbers)
     )
 
 
@@ -179,7 +181,7 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
     """One pair of arms here beside the study's own pair."""
     printed = published.arms(study)
     arms = {"plain": printed[published.PLAIN], "encrypted": printed[published.TDE]}
-    found = []
+    figures = []
     for figure, unit, field, series in FIGURES:
         mine = our_levels(figure, record.settings["clients"], cell)
         levels = [
@@ -195,17 +197,17 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
             )
             for arm in ARMS
         ]
-        found += [*levels, *cost_of(heading(name), figure, levels, cell)]
+        figures += [*levels, *cost_of(heading(name), figure, levels, cell)]
     number = names_of(record).index(name) + 1
     witnessed = tde_pairs.bits_in(proof for proof in record.proofs if proof.session == number)
     ours = tde_pairs.bits_in(cell.proofs) if cell else None
-    found += [
+    figures += [
         StudyFigure(heading(name), KEY, COUNT, "plain"),
         StudyFigure(
             heading(name), KEY, COUNT, "encrypted", arms["encrypted"].bits, witnessed, ours, source=published.OUTPUT
         ),
     ]
-    return [*found, *ours_alone(name, cell)]
+    return [*figures, *ours_alone(name, cell)]
 
 
 def swept(
@@ -225,30 +227,30 @@ def swept(
         )
         for arm in ARMS
     ]
-    found = [*levels, *cost_of(levels[0].operation, "TPS", levels, cell)]
+    figures = [*levels, *cost_of(levels[0].operation, "TPS", levels, cell)]
     return [
-        msgspec.structs.replace(each, mechanism=name, workload=point.operation, load=float(point.clients))
-        for each in found
+        msgspec.structs.replace(figure, mechanism=name, workload=point.operation, load=float(point.clients))
+        for figure in figures
     ]
 
 
 def storage(name: str, point: grid.Point, cell: Cell | None) -> list[StudyFigure]:
     """fio's figures for both directories, with a file as large as this point's data."""
-    found = []
+    figures = []
     operation = f"fio, a file of {grid.fio_bytes(point.rows) / (1 << 20):,.0f} MiB ({point.rows:,} rows)"
     for job, cost in cell.storage.items() if cell else ():
         assert cell is not None
         unit, divisor = FIO_UNITS.get(job, FIO_UNIT)
         figure = job.replace("_", " ")
         of: dict[str, Any] = {"mechanism": name, "workload": "fio", "load": float(point.clients)}
-        found += [
+        figures += [
             StudyFigure(operation, figure, unit, arm, ours=cell.arms[arm]["storage"][job] / divisor, **of)
             for arm in ARMS
         ]
-        found.append(
+        figures.append(
             StudyFigure(operation, figure, "ratio", "cost", ours=cost.ratio, low=cost.low, high=cost.high, **of)
         )
-    return found
+    return figures
 
 
 def our_levels(figure: str, clients: float, cell: Cell | None) -> dict[str, float]:
@@ -293,16 +295,18 @@ def printed_in(figure: str) -> str:
 
 def ours_alone(name: str, cell: Cell | None) -> list[StudyFigure]:
     """Server CPU and disk traffic: a rate that waits for the disk does not show what encryption costs there."""
-    found = []
+    figures = []
     for figure, unit, keys, divisor, ratio in OURS_ALONE:
         cost = cell.overhead.get(ratio) if cell else None
         if cell is None or cost is None or keys[0] not in cell.arms["plain"]:
             continue
         for arm in ARMS:
             level = sum(cell.arms[arm][key] for key in keys) / divisor
-            found.append(StudyFigure(heading(name), figure, unit, arm, ours=level))
-        found.append(StudyFigure(heading(name), figure, "ratio", "cost", ours=cost.ratio, low=cost.low, high=cost.high))
-    return found
+            figures.append(StudyFigure(heading(name), figure, unit, arm, ours=level))
+        figures.append(
+            StudyFigure(heading(name), figure, "ratio", "cost", ours=cost.ratio, low=cost.low, high=cost.high)
+        )
+    return figures
 
 
 def other_server(study: Study) -> list[StudyFigure]:
@@ -310,21 +314,21 @@ def other_server(study: Study) -> list[StudyFigure]:
     printed = published.arms(study)
     arms = {"plain": printed[published.OTHER], "encrypted": printed[published.TDE]}
     operation = "published alone: EnterpriseDB 15.10 as the plain arm"
-    found = []
+    figures = []
     for figure, unit, field, _ in FIGURES:
         levels = [
             StudyFigure(operation, figure, unit, arm, published=getattr(arms[arm], field), source=printed_in(figure))
             for arm in ARMS
         ]
-        found += [*levels, *cost_of(operation, figure, levels, None)]
+        figures += [*levels, *cost_of(operation, figure, levels, None)]
     second = published.edb_pairs(study)[-1]
     operation = f"published alone: EnterpriseDB 15.10, second pair ({second.clients} clients by its figures)"
     for figure, unit, value in (("TPS", "", second.tps), ("latency avg", "ms", second.latency_average_ms)):
-        found += [
+        figures += [
             StudyFigure(operation, figure, unit, "plain", published=value, source=published.OUTPUT),
             StudyFigure(operation, figure, unit, "encrypted"),
         ]
-    return found
+    return figures
 
 
 def quotient(value: float | None, by: float | None) -> float | None:

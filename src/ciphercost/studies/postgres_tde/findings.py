@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from ciphercost.measure.fio import LEAST_CELL_SECONDS
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRecord, StudyRun
-from ciphercost.studies.costs import bounds, change
+from ciphercost.studies import tde_pairs
+from ciphercost.studies.costs import bounds, change, too_wide
 from ciphercost.studies.postgres_tde import grid
 
 if TYPE_CHECKING:
@@ -36,23 +38,24 @@ class Measurements(NamedTuple):
 
 def findings(study: Study, record: StudyRecord, seen: Measurements) -> list[str]:
     """Findings of a few sentences each, with computed figures."""
-    found = [
+    all_findings = [
         study.finding("loss"),
         falling(study, seen.here),
+        study.finding("screen"),
         study.finding("unequal-work"),
         select_only(seen.runs),
-        *map(study.finding, ("same-latency", "two-pairs")),
+        *map(study.finding, ("same-latency", "promised", "two-pairs")),
         littles_law(study, record, seen.here),
         spread(study, seen.here),
-        study.finding("contradictions"),
+        *map(study.finding, ("contradictions", "wording")),
         intervals(study, seen.here, seen.ours),
         study.finding("unproven"),
         on_the_disk(seen.here),
         loads(study, record),
-        fio(study, seen.ours),
+        fio(study, record, seen.ours),
         study.finding("elsewhere"),
     ]
-    return [each for each in found if each]
+    return [finding for finding in all_findings if finding]
 
 
 # ── the published figures among themselves ────────────────────────────────────────────────────────────────────────────
@@ -60,7 +63,7 @@ def findings(study: Study, record: StudyRecord, seen: Measurements) -> list[str]
 
 def select_only(runs: Mapping[grid.Point, Here]) -> str:
     """The factor that different statements alone cause, if both kinds ran here."""
-    said = []
+    clauses = []
     for point, here in runs.items():
         other = runs.get(point._replace(operation=grid.SELECT), {})
         if point.operation != grid.TPCB or not other:
@@ -70,20 +73,20 @@ def select_only(runs: Mapping[grid.Point, Here]) -> str:
             select = other.get((name, "plain"))
             if encrypted and plain and select:
                 tps = [run.series["tps"][0] for run in (select, encrypted, plain)]
-                said.append(
+                clauses.append(
                     f"{name}, {point.rows:,} rows, {point.clients} clients: {tps[0]:,.0f} TPS SELECT-only without encryption, "
                     f"{tps[1]:,.0f} TPC-B-like with it, a factor of {tps[0] / tps[1]:.1f}; TPC-B-like without it {tps[2]:,.0f}, "
                     f"a factor of {tps[2] / tps[1]:.2f}"
                 )
-    if not said:
+    if not clauses:
         return ""
-    return f"The effect of different statements alone, here: {'; '.join(said)}."
+    return f"The effect of different statements alone, here: {'; '.join(clauses)}."
 
 
 def loads(study: Study, record: StudyRecord) -> str:
     """Low and high load: only one pair of figures exists for low load."""
     run = sorted({point.clients for point in grid.of_record(record)})
-    return f"{study.finding('loads')} Run here: {_listed([str(each) for each in run])} clients."
+    return f"{study.finding('loads')} Run here: {_listed([str(clients) for clients in run])} clients."
 
 
 def littles_law(study: Study, record: StudyRecord, here: Here) -> str:
@@ -118,13 +121,13 @@ def spread(study: Study, here: Here) -> str:
 def falling(study: Study, here: Here) -> str:
     """Falling progress lines and the run that they belong to. Two readings; each is an inference."""
     text = study.finding("falling")
-    said = [
+    clauses = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
         for (name, arm), run in here.items()
         if len(rates := run.series["progress_tps"]) >= LEAST_SECONDS
     ]
-    if said:
-        text += f" Here, TPS in the first and the last {EDGE_SECONDS} seconds: {'; '.join(said)}."
+    if clauses:
+        text += f" Here, TPS in the first and the last {EDGE_SECONDS} seconds: {'; '.join(clauses)}."
     return text
 
 
@@ -134,7 +137,7 @@ def falling(study: Study, here: Here) -> str:
 def intervals(study: Study, here: Here, ours: Mapping[str, Cell]) -> str:
     """One run per arm, one after the other: the result of that here, and our interval."""
     text = study.finding("intervals")
-    said = []
+    clauses = []
     for name in dict.fromkeys(name for name, _ in here):
         rate = ours[name].overhead.get("throughput") if name in ours else None
         if rate is None or any((name, arm) not in here for arm in ARMS):
@@ -142,11 +145,16 @@ def intervals(study: Study, here: Here, ours: Mapping[str, Cell]) -> str:
         plain, encrypted = (here[name, arm].series["tps"][0] for arm in ARMS)
         ratio = encrypted / plain
         inside = "inside" if rate.low <= ratio <= rate.high else "outside"
-        said.append(f"{name} {change(ratio, 'TPS')}, {inside} our {bounds(rate.low, rate.high, 'TPS')}")
-    if not said:
+        our = (
+            "; our interval is too wide to compare"
+            if too_wide(rate.low, rate.high)
+            else f", {inside} our {bounds(rate.low, rate.high, 'TPS')}"
+        )
+        clauses.append(f"{name} {change(ratio, 'TPS')}{our}")
+    if not clauses:
         return text
     return (
-        f"{text} Run once as published, TPS change here by: {'; '.join(said)}. pgbench shares all cores with its server, as in "
+        f"{text} Run once as published, TPS change here by: {'; '.join(clauses)}. pgbench shares all cores with its server, as in "
         "the study; our method keeps server and client on separate cores if there are two."
     )
 
@@ -168,14 +176,33 @@ def on_the_disk(here: Here) -> str:
     )
 
 
-def fio(study: Study, ours: Mapping[str, Cell]) -> str:
-    """fio: the study names it as a tool and prints no figure of it."""
+FIO = "fio"
+"""Key of a record's tools: `installed` or `not installed`. Older records lack it."""
+CELL_SECONDS = "cell_seconds"
+"""Key of a record's settings: seconds of load of each of our cells. Older records lack it."""
+
+
+def fio(study: Study, record: StudyRecord, ours: Mapping[str, Cell]) -> str:
+    """fio: the study names it as a tool and prints no figure of it; why it did not run here either."""
     text = study.finding("fio")
-    return (
-        text
-        if any(getattr(cell, "storage", None) for cell in ours.values())
-        else f"{text} Here fio did not run either: it is not installed, the cells were too short, or the server itself encrypts on one file system."
-    )
+    if any(cell.storage for cell in ours.values()):
+        return text
+    return f"{text} Here fio did not run either: {_why_no_fio(record, ours)}."
+
+
+def _why_no_fio(record: StudyRecord, ours: Mapping[str, Cell]) -> str:
+    length = record.settings.get(CELL_SECONDS, 0.0)
+    if all(mechanism in tde_pairs.VENDORS for mechanism in record.mechanisms):
+        return "the server itself encrypts, so both arms lie on one file system"
+    if record.tools.get(FIO) == "not installed":
+        return "it is not installed"
+    if 0 < length < LEAST_CELL_SECONDS and len({point.rows for point in grid.of_record(record)}) < 2:
+        return f"our cells had {length:g} s of load each, and it runs from {LEAST_CELL_SECONDS:g} s on (--time), or with several sizes (--rows)"
+    if ours and all(cell.status != "ok" for cell in ours.values()):
+        return "no cell of our method has a number"
+    if not ours:
+        return "our cells were not measured"
+    return "the record does not say why" + ("" if FIO in record.tools else "; ciphercost did not record it then")
 
 
 def spell(arm: str) -> str:

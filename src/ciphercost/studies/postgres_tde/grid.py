@@ -44,30 +44,30 @@ class Point(NamedTuple):
     @property
     def load(self) -> dict[str, float]:
         """The point as a record stores it."""
-        own: dict[str, float] = {
+        stored: dict[str, float] = {
             "rows": self.rows,
             "scale": self.scale,
             "clients": self.clients,
             "threads": self.clients,
         }
-        return own | ({"select_only": 1.0} if self.operation == SELECT else {})
+        return stored | ({"select_only": 1.0} if self.operation == SELECT else {})
 
 
 def numbers(given: str | int | Sequence[int], option: str, most: int = MOST_ROWS) -> tuple[int, ...]:
     """Distinct numbers in `50,500`, each at most `most`. Raises UsageError naming the option."""
     if isinstance(given, int):
         given = (given,)
-    found = []
-    for each in given.split(",") if isinstance(given, str) else given:
-        text = str(each).strip().replace("_", "")
+    parsed = []
+    for item in given.split(",") if isinstance(given, str) else given:
+        text = str(item).strip().replace("_", "")
         if not text.isascii() or not text.lstrip("-").isdigit():
             raise UsageError(f"{option} {given}: '{text}' is not a whole number; write {option} 10,50")
         if int(text) < 1:
             raise UsageError(f"{option} {text}: must be at least 1")
         if int(text) > most:
             raise UsageError(f"{option} {text}: must be at most {most:,}")
-        found.append(int(text))
-    return tuple(dict.fromkeys(found))
+        parsed.append(int(text))
+    return tuple(dict.fromkeys(parsed))
 
 
 def points(rows: Iterable[int], clients: Sequence[int], operations: Sequence[str]) -> list[Point]:
@@ -83,7 +83,7 @@ def of_load(load: Mapping[str, float]) -> Point:
 
 def of_record(record: StudyRecord) -> list[Point]:
     """The planned points of a record."""
-    return [of_load(each) for each in record.grid or [record.settings]]
+    return [of_load(load) for load in record.grid or [record.settings]]
 
 
 def of_run(run: StudyRun, record: StudyRecord) -> Point:
@@ -92,8 +92,8 @@ def of_run(run: StudyRun, record: StudyRecord) -> Point:
 
 def studys(grid: Sequence[Point], clients: float) -> Point:
     """The point that is compared with the published figures: TPC-B-like, the load nearest to the study's, the largest size."""
-    own = [each for each in grid if each.operation == TPCB] or list(grid)
-    return min(own, key=lambda each: (abs(each.clients - clients), -each.rows))
+    candidates = [point for point in grid if point.operation == TPCB] or list(grid)
+    return min(candidates, key=lambda point: (abs(point.clients - clients), -point.rows))
 
 
 def fio_bytes(rows: int) -> int:

@@ -44,9 +44,9 @@ def run(stage: Stage) -> None:
         for arm in stage.record.arms:
             pause.only(arm)  # type: ignore[arg-type]
             for rows in dict.fromkeys(point.rows for point in wanted):
-                own = [point for point in wanted if point.rows == rows]
-                load(stage, program, arm, own[0])
-                for point in own:
+                same_size = [point for point in wanted if point.rows == rows]
+                load(stage, program, arm, same_size[0])
+                for point in same_size:
                     stage.keep(one(stage, program, arm, point, time.monotonic() - began))
 
 
@@ -72,10 +72,12 @@ def one(stage: Stage, program: Path, arm: str, point: grid.Point, started: float
     asked, before = pgbench_runs.ask(stage, arm), pgbench_runs.checkpoints(stage, arm)
     what = f"{point.operation}-{point.rows}-{point.clients}"
     report = pgbench.parse(pgbench_runs.run(stage, program, arm, what, under + file, length + pgbench_runs.END_SECONDS))
-    made = pgbench_runs.series(report) | {"checkpoints": [pgbench_runs.checkpoints(stage, arm) - before]}
+    series = pgbench_runs.series(report) | {"checkpoints": [pgbench_runs.checkpoints(stage, arm) - before]}
     cell = stage.bench.cell
     given = stage.record.settings | point.load | asked | tde_pairs.asked_bits(cell.mechanism, cell.factors)
-    return StudyRun(point.operation, arm, round(started, 3), given, made, mechanism=cell.mechanism, server=cell.variant)
+    return StudyRun(
+        point.operation, arm, round(started, 3), given, series, mechanism=cell.mechanism, server=cell.variant
+    )
 
 
 def _script(stage: Stage, point: grid.Point) -> Path:

@@ -15,20 +15,20 @@ FIO = "fio"
 
 
 def sheets(result: StudyResult) -> Iterator[Sheet]:
-    own = [each for each in result.figures if each.load is None]
-    yield from table.sheets(msgspec.structs.replace(result, figures=own))
-    swept = [each for each in result.figures if each.load is not None and each.workload != FIO]
+    unswept = [figure for figure in result.figures if figure.load is None]
+    yield from table.sheets(msgspec.structs.replace(result, figures=unswept))
+    swept = [figure for figure in result.figures if figure.load is not None and figure.workload != FIO]
     if swept:
-        rows = _rows(swept, lambda each: f"{each.operation}, {each.load:.0f} client{'s' * (each.load != 1)}")
+        rows = _rows(swept, lambda figure: f"{figure.operation}, {figure.load:.0f} client{'s' * (figure.load != 1)}")
         head = (
             "\nplain → encrypted",
-            "TPS as published\nhere",
+            "TPS, its\nprocedure here",
             "TPS by our\nmethod",
-            "changed, as\npublished here",
+            "changed, its\nprocedure here",
             "changed, our\nmethod (95 %)",
         )
         yield Sheet("TPS by rows and clients: every server", head, rows)
-    if disk := [each for each in result.figures if each.workload == FIO]:
+    if disk := [figure for figure in result.figures if figure.workload == FIO]:
         note = "fio runs on both arms' directories without a server, with a file as large as the table and its index."
         yield Sheet(
             "Storage alone, by size", ("\nplain → encrypted", "level", "changed (95 %)"), list(_storage(disk)), note
@@ -40,9 +40,9 @@ def _rows(figures: Sequence[StudyFigure], heading: Callable[[StudyFigure], str])
     rows: list[tuple[str, ...]] = []
     for title in dict.fromkeys(map(heading, figures)):
         rows.append((title,))
-        own = [each for each in figures if heading(each) == title]
-        for name in dict.fromkeys(each.mechanism for each in own):
-            by_arm = {each.arm: each for each in own if each.mechanism == name}
+        group = [figure for figure in figures if heading(figure) == title]
+        for name in dict.fromkeys(figure.mechanism for figure in group):
+            by_arm = {figure.arm: figure for figure in group if figure.mechanism == name}
             plain, encrypted, cost = by_arm["plain"], by_arm["encrypted"], by_arm["cost"]
             rows.append(
                 (
@@ -58,11 +58,11 @@ def _rows(figures: Sequence[StudyFigure], heading: Callable[[StudyFigure], str])
 
 def _storage(figures: Sequence[StudyFigure]) -> Iterator[tuple[str, ...]]:
     """A heading for each size and pair with a row for each job below; of cells at one size, the first."""
-    for operation in dict.fromkeys(each.operation for each in figures):
-        for name in dict.fromkeys(each.mechanism for each in figures if each.operation == operation):
-            own = [each for each in figures if (each.operation, each.mechanism) == (operation, name)]
+    for operation in dict.fromkeys(figure.operation for figure in figures):
+        for name in dict.fromkeys(figure.mechanism for figure in figures if figure.operation == operation):
+            group = [figure for figure in figures if (figure.operation, figure.mechanism) == (operation, name)]
             yield (f"{operation}, {name}",)
-            for job in dict.fromkeys(each.figure for each in own):
-                plain, encrypted, cost = [each for each in own if each.figure == job][:3]
+            for job in dict.fromkeys(figure.figure for figure in group):
+                plain, encrypted, cost = [figure for figure in group if figure.figure == job][:3]
                 levels = table.pair([plain.ours, encrypted.ours])
                 yield (f"{job}, {plain.unit}", levels, with_interval(cost))

@@ -112,7 +112,7 @@ class PqTls(Study):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """Post-quantum times compared with classical ones, where something is published."""
-        return [each for each in figures.between(result.figures) if each.published is not None]
+        return [figure for figure in figures.between(result.figures) if figure.published is not None]
 
     def judged(self, result: StudyResult) -> Judged:
         return Judged(figures.between(result.figures), changed="post-quantum TLS", ratios={compare.TIME: COMPARED})

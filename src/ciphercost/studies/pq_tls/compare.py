@@ -31,16 +31,16 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     unproven = pairs.unproven_pairs(record, record.servers)
     kept = msgspec.structs.replace(record, runs=[run for run in record.runs if run.server not in unproven])
     ours = {(cell.group, cell.variant): cell for cell in cells}
-    found: list[StudyFigure] = []
+    all_figures: list[StudyFigure] = []
     for link in record.conditions:
         for file in study.operations:
             if (link, file) == (ways.FAST.name, ways.FILES[0]):
                 continue
-            each = [
+            by_way = [
                 time_figures(kept, link, file, way, ours.get((ways.operation(link, file), way))) for way in ways.FACTORS
             ]
-            found += [figure for figures_ in each for figure in figures_]
-            found += [
+            all_figures += [figure for figures_ in by_way for figure in figures_]
+            all_figures += [
                 against_classical(study, kept, link, file, way, ours.get((ways.operation(link, file), way)))
                 for way in list(ways.FACTORS)[1:]
             ]
@@ -48,7 +48,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     return study.result(
         ran_on(title, record, cells),
         procedure_text(record, kept, unproven),
-        found,
+        all_figures,
         findings.findings(study, ours),
         complete=record.complete and not unproven,
     )
@@ -65,19 +65,19 @@ def time_figures(record: StudyRecord, link: str, file: str, way: str, cell: Cell
     operation = f"{ways.operation(link, file)}, {way}"
     known = cell.overhead.get("throughput") if cell else None
     here = seconds(record, link, file, way)
-    found = []
+    way_figures = []
     for arm in ARMS:
         rate = level(cell, arm, "throughput") if cell and known else None
         mine = here * 1e3 if here and arm == "encrypted" else None
-        found.append(StudyFigure(operation, TIME, "ms", arm, here=mine, ours=1e3 / rate if rate else None))
-    found.append(figures.cost(operation, TIME, figures.inverse(known)))
+        way_figures.append(StudyFigure(operation, TIME, "ms", arm, here=mine, ours=1e3 / rate if rate else None))
+    way_figures.append(figures.cost(operation, TIME, figures.inverse(known)))
     bytes_ = cell.overhead.get("wire_bytes_per_op") if cell else None
     if cell and bytes_:
-        found += [
+        way_figures += [
             StudyFigure(operation, WIRE, "KB", arm, ours=cell.arms[arm]["wire_bytes_per_op"] / 1e3) for arm in ARMS
         ]
-        found.append(figures.cost(operation, WIRE, bytes_))
-    return found
+        way_figures.append(figures.cost(operation, WIRE, bytes_))
+    return way_figures
 
 
 def against_classical(
@@ -88,10 +88,10 @@ def against_classical(
     here = in_turn.ratio(seconds(record, link, file, way), seconds(record, link, file, ways.REFERENCE))
     known = figures.inverse(cell.against_reference) if cell else None
     name = f"{ways.operation(link, file)}, {way}{figures.OVER}{ways.REFERENCE}"
-    made = figures.cost(name, TIME, known, None, here)
+    cost = figures.cost(name, TIME, known, None, here)
     if claim is None:
-        return made
-    return msgspec.structs.replace(made, published=claim.ratio, bound=claim.bound, source=published.ABSTRACT)
+        return cost
+    return msgspec.structs.replace(cost, published=claim.ratio, bound=claim.bound, source=published.ABSTRACT)
 
 
 def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: dict[str, str]) -> str:
@@ -100,9 +100,9 @@ def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: dict[str, s
     if not kept.runs:
         return ended
     links = "; ".join(f"{name}: {words}" for name, words in record.conditions.items())
-    said = (
+    text = (
         f"{record.settings[in_turn.FETCHES]:.0f} fetches of each file, each over a new connection, over each link ({links}), one way to connect after the "
         "other: classical (X25519, RSA 2048), ML-KEM (X25519MLKEM768, RSA 2048), ML-KEM + ML-DSA (X25519MLKEM768, ML-DSA-65). All of them with OpenSSL "
         "3.5 on the server; unlike in the published runs, every one is proven"
     )
-    return f"{said}; {ended}" if ended else said
+    return f"{text}; {ended}" if ended else text

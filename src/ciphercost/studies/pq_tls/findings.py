@@ -17,21 +17,21 @@ Ours = Mapping[tuple[str, str], Cell]
 def findings(study: Study, ours: Ours) -> list[str]:
     """Findings of a few sentences each."""
     rest = ("together", "first-byte", "congestion", "unproven", "one-machine")
-    return [each for each in (study.finding("limits"), size(ours), *map(study.finding, rest)) if each]
+    return [finding for finding in (study.finding("limits"), size(ours), *map(study.finding, rest)) if finding]
 
 
 def size(ours: Ours) -> str:
     """How many more bytes the post-quantum handshake has here, and how long they take over the slow link."""
-    said = []
+    extras = []
     for (group, way), cell in ours.items():
         reference = ours.get((group, ways.REFERENCE))
         if way != ways.BOTH or reference is None or "1KB" not in group or not (cell.overhead and reference.overhead):
             continue
         extra = cell.arms["encrypted"]["wire_bytes_per_op"] - reference.arms["encrypted"]["wire_bytes_per_op"]
-        said.append(extra)
-    if not said:
+        extras.append(extra)
+    if not extras:
         return ""
     return (
-        f"ML-KEM and ML-DSA add {said[-1] / 1e3:.1f} KB to a connection here, whatever the file: a percentage of the time to the last byte falls with "
+        f"ML-KEM and ML-DSA add {extras[-1] / 1e3:.1f} KB to a connection here, whatever the file: a percentage of the time to the last byte falls with "
         "the file's size and rises with a link's slowness, and says more about both than about the algorithms."
     )

@@ -23,16 +23,16 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     unproven = pairs.unproven(record)
     kept = record if not unproven else _without_runs(record)
     ours = {(cell.workload.rpartition("/")[2], cell.clients): cell for cell in cells}
-    found = [each for name in study.operations for each in operation(study, kept, name, ours.get((name, 1)))]
+    all_figures = [figure for name in study.operations for figure in operation(study, kept, name, ours.get((name, 1)))]
     for (name, clients), cell in ours.items():
         if clients > 1:
             title = f"{name}, {clients} clients"
-            found += [*figures.rate(title, figure_of(name), cell, {}), *figures.server_cpu(title, cell)]
+            all_figures += [*figures.rate(title, figure_of(name), cell, {}), *figures.server_cpu(title, cell)]
     title = {"valkey": "Valkey", "redis": "Redis"}[record.engine]
     return study.result(
         ran_on(title, record, cells),
         procedure_text(record, kept, unproven),
-        found,
+        all_figures,
         findings.findings(study, kept, ours),
         complete=record.complete and not unproven,
     )
@@ -65,10 +65,10 @@ def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: str) -> str
     if not kept.runs:
         return "the run was cut off before the published procedure began"
     settings = record.settings
-    said = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    encryption = " ".join(record.encryption.get(key, "") for key in ("protocol", "cipher")).strip()
     return (
         f"one connection that waits for each answer, {settings[in_turn.RUNS]:.0f} runs of {settings[in_turn.SECONDS]:g} s for each command, all "
         "without TLS and then all with it (published: one run of each arm, of 100,000 requests); no certificate is checked, as published; "
-        f"TLS is {said}. Unlike in the published run, both arms are proven, and every get finds its value"
+        f"TLS is {encryption}. Unlike in the published run, both arms are proven, and every get finds its value"
         f"{'' if record.complete else '; it was cut off'}"
     )

@@ -19,13 +19,13 @@ Ours = Mapping[tuple[str, int], Cell]
 
 def findings(study: Study, record: StudyRecord, ours: Ours) -> list[str]:
     """Findings of a few sentences each, with computed figures."""
-    found = [
+    all_findings = [
         one_run(study, record),
         *map(study.finding, ("waiting", "unproven", "cpu")),
         busy(ours),
         *map(study.finding, ("missed", "without-a-plain-arm")),
     ]
-    return [each for each in found if each]
+    return [finding for finding in all_findings if finding]
 
 
 def one_run(study: Study, record: StudyRecord) -> str:
@@ -38,12 +38,12 @@ def one_run(study: Study, record: StudyRecord) -> str:
 
 def busy(ours: Ours) -> str:
     """What a busy server loses here."""
-    said = []
-    for (name, clients), cell in sorted(ours.items(), key=lambda each: (each[0][0], each[0][1])):
+    clauses = []
+    for (name, clients), cell in sorted(ours.items(), key=lambda item: (item[0][0], item[0][1])):
         rate = cell.overhead.get("throughput")
         others = [number for other, number in ours if other == name]
         if rate and len(others) > 1:
-            said.append(f"{name} with {clients} client{'s' * (clients > 1)} {bounds(rate.low, rate.high, 'sets/s')}")
-    if len(said) < 2:
+            clauses.append(f"{name} with {clients} client{'s' * (clients > 1)} {bounds(rate.low, rate.high, 'sets/s')}")
+    if len(clauses) < 2:
         return ""
-    return f"The same commands here, by the number of clients (95 %): {'; '.join(said)}."
+    return f"The same commands here, by the number of clients (95 %): {'; '.join(clauses)}."

@@ -78,9 +78,15 @@ class WebTls(Study):
             of = {"size": str(size)}
             return CellSpec(engine, "tls", workload="file", factors=of, clients=clients, group=group, variant=variant)
 
-        each = [cell(size * self.megabyte, 1, measured.ONE_CLIENT, procedure.name_of(size)) for size in self.sizes]
+        one_client = [
+            cell(size * self.megabyte, 1, measured.ONE_CLIENT, procedure.name_of(size)) for size in self.sizes
+        ]
         beside = {str(size * self.megabyte) for size in CONTROLLED}
-        one = [made for made in with_controls(each) if made.mechanism == "tls" or made.factors["size"] in beside]
+        one = [
+            cell_spec
+            for cell_spec in with_controls(one_client)
+            if cell_spec.mechanism == "tls" or cell_spec.factors["size"] in beside
+        ]
         scale = self.megabyte / published.MEGABYTE
         many = [
             cell(
@@ -134,16 +140,16 @@ class WebTls(Study):
     def judged(self, result: StudyResult) -> Judged:
         """Published processor time beside our server CPU time per fetch, which has the interval."""
         ours = {
-            each.operation: each
-            for each in result.figures
-            if (each.figure, each.arm, each.workload) == (measured.SERVER_CPU, "cost", "")
+            cost.operation: cost
+            for cost in result.figures
+            if (cost.figure, cost.arm, cost.workload) == (measured.SERVER_CPU, "cost", "")
         }
-        found = []
-        for each in self.headline(result):
-            own = ours.get(each.operation)
-            known = {"ours": own.ours, "low": own.low, "high": own.high} if own else {"ours": None}
-            found.append(msgspec.structs.replace(each, **known))
-        return Judged(found, direction_only=True, ratios=COMPARED)
+        costs = []
+        for cost in self.headline(result):
+            our_cost = ours.get(cost.operation)
+            known = {"ours": our_cost.ours, "low": our_cost.low, "high": our_cost.high} if our_cost else {"ours": None}
+            costs.append(msgspec.structs.replace(cost, **known))
+        return Judged(costs, direction_only=True, ratios=COMPARED)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return (
@@ -156,8 +162,8 @@ class WebTls(Study):
 
     def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
         """The report of every study, plus what limited each cell."""
-        made = super().report(result, cells)
-        return made._replace(sheets=[*made.sheets, *report.limits(cells)])
+        common_report = super().report(result, cells)
+        return common_report._replace(sheets=[*common_report.sheets, *report.limits(cells)])
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [report.METHOD]

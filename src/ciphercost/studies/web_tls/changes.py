@@ -54,16 +54,18 @@ def _change(row: Mapping[str, str], plain: str, encrypted: str) -> Change:
     )
 
 
-def sheet(found: Sequence[Change]) -> Sheet:
+def sheet(changes: Sequence[Change]) -> Sheet:
     """All cells, one row per file: printed, and computed from the means."""
-    tables = list(dict.fromkeys(each.table for each in found))
-    rows = [(bytes_in_words(size * 10**6), *_row(found, tables, size)) for size in dict.fromkeys(e.size for e in found)]
+    tables = list(dict.fromkeys(change.table for change in changes))
+    rows = [
+        (bytes_in_words(size * 10**6), *_row(changes, tables, size)) for size in dict.fromkeys(e.size for e in changes)
+    ]
     return Sheet(
         "The study's own columns of change from HTTP to HTTPS, %: as printed / from its means",
         (
             "",
             *(
-                f"Table {table}\n{next(NAMES[each.counter] for each in found if each.table == table)}"
+                f"Table {table}\n{next(NAMES[change.counter] for change in changes if change.table == table)}"
                 for table in tables
             ),
         ),
@@ -80,8 +82,8 @@ NAMES = {
 }
 
 
-def _row(found: Sequence[Change], tables: Sequence[str], size: int) -> Iterator[str]:
+def _row(changes: Sequence[Change], tables: Sequence[str], size: int) -> Iterator[str]:
     for table in tables:
-        own = next(each for each in found if (each.table, each.size) == (table, size))
-        digits = len(own.cell.partition(".")[2])
-        yield f"{own.printed:+.{digits}f} / {own.given:+.{max(2, digits)}f}"
+        change = next(candidate for candidate in changes if (candidate.table, candidate.size) == (table, size))
+        digits = len(change.cell.partition(".")[2])
+        yield f"{change.printed:+.{digits}f} / {change.given:+.{max(2, digits)}f}"

@@ -42,15 +42,15 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     megabyte = int(record.settings.get("megabyte", published.MEGABYTE))
     one, many = of_one_client(cells), of_many_clients(cells)
     figures = [
-        *(each for key in printed for each in counter_figures(printed, here, one, key, megabyte)),
+        *(figure for key in printed for figure in counter_figures(printed, here, one, key, megabyte)),
         *(
-            each
+            figure
             for size in published.SIZES
-            for each in server_figures(here, one.get(size * megabyte), size, record.settings["cpus"])
+            for figure in server_figures(here, one.get(size * megabyte), size, record.settings["cpus"])
         ),
-        *(each for size in published.SIZES for each in fetch_figures(here, size, one.get(size * megabyte))),
-        *(each for size in published.SIZES for each in our_figures(cells, one.get(size * megabyte), size)),
-        *(each for cell in many for each in our_figures(cells, cell)),
+        *(figure for size in published.SIZES for figure in fetch_figures(here, size, one.get(size * megabyte))),
+        *(figure for size in published.SIZES for figure in our_figures(cells, one.get(size * megabyte), size)),
+        *(figure for cell in many for figure in our_figures(cells, cell)),
     ]
     return study.result(
         ran_on(record.engine, record, cells),
@@ -68,14 +68,14 @@ def size_of(operation: str) -> int:
 
 def procedure_text(record: StudyRecord, here: measured.Here, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
-    said = [as_run(record)] if here else []
+    parts = [as_run(record)] if here else []
     if record.reason or (unproven and record.proofs):
-        said.append(record.reason or f"not proven: {unproven}")
+        parts.append(record.reason or f"not proven: {unproven}")
     elif not here:
-        said.append("the run was cut off before the published procedure began")
+        parts.append("the run was cut off before the published procedure began")
     elif not record.complete:
-        said.append("it was cut off")
-    return "; ".join(said)
+        parts.append("it was cut off")
+    return "; ".join(parts)
 
 
 def as_run(record: StudyRecord) -> str:
@@ -91,7 +91,7 @@ def as_run(record: StudyRecord) -> str:
         if settings["megabyte"] != published.MEGABYTE
         else ""
     )
-    negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    negotiated = " ".join(record.encryption.get(name, "") for name in ("protocol", "cipher")).strip()
     return (
         f"one client fetches each file once over HTTP, then each once over HTTPS ({negotiated}), over a connection of its own, {link}; "
         f"around each fetch a window of {settings['window_s']:.3g} s ({published.WINDOW:g} s, which is inferred, ÷ {times:.3g}), sampled every "
@@ -110,7 +110,7 @@ def counter_figures(
 ) -> list[StudyFigure]:
     """One table: the published row, its repetition over the window and over its busy time, and ours."""
     counter, statistic = key
-    found = []
+    figures = []
     for size, row in printed[key].rows.items():
         of: dict[str, Any] = {
             "operation": procedure.name_of(size),
@@ -124,7 +124,7 @@ def counter_figures(
         mine = {arm: ours(one.get(size * megabyte), arm, counter).get(statistic) for arm in ARMS}
         name = figure(counter, statistic)
         for arm in ARMS:
-            found.append(
+            figures.append(
                 StudyFigure(
                     figure=name,
                     arm=arm,
@@ -136,7 +136,7 @@ def counter_figures(
                 )
             )
             if runs:
-                found.append(StudyFigure(figure=f"{name}, {BUSY}", arm=arm, here=within.get(arm), **of))
+                figures.append(StudyFigure(figure=f"{name}, {BUSY}", arm=arm, here=within.get(arm), **of))
         if statistic == MEAN:
             of["unit"] = "ratio"
             cost = StudyFigure(
@@ -148,11 +148,11 @@ def counter_figures(
                 source=printed_in,
                 **of,
             )
-            found.append(cost)
+            figures.append(cost)
             if runs:
                 while_busy = quotient(within.get("encrypted"), within.get("plain"))
-                found.append(StudyFigure(figure=f"{name}, {BUSY}", arm="cost", here=while_busy, **of))
-    return found
+                figures.append(StudyFigure(figure=f"{name}, {BUSY}", arm="cost", here=while_busy, **of))
+    return figures
 
 
 def figure(counter: str, statistic: str) -> str:
@@ -184,8 +184,8 @@ def ours(cell: Cell | None, arm: str, counter: str) -> dict[str, float]:
         idle = host["idle"]
         mean = 100 - idle["mean"]
         return {MEAN: mean, VARIANCE: idle["variance"]} | ({CV: idle["variance"] ** 0.5 / mean} if mean else {})
-    found = host[{MEMORY: "memory_available_bytes", NETWORK: "network_bytes_per_s", DISK: "disk_queue"}[counter]]
-    return {name: found[name] for name in (MEAN, VARIANCE)} | ({CV: found[CV]} if found[MEAN] else {})
+    statistics = host[{MEMORY: "memory_available_bytes", NETWORK: "network_bytes_per_s", DISK: "disk_queue"}[counter]]
+    return {name: statistics[name] for name in (MEAN, VARIANCE)} | ({CV: statistics[CV]} if statistics[MEAN] else {})
 
 
 def quotient(value: float | None, by: float | None) -> float | None:
@@ -195,7 +195,7 @@ def quotient(value: float | None, by: float | None) -> float | None:
 def server_figures(here: measured.Here, cell: Cell | None, size: int, cpus: float) -> list[StudyFigure]:
     """Processor time of the server's own processes alone: mean over the window and over the busy time."""
     runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
-    found = []
+    figures = []
     for arm in ARMS:
         levels = cell.arms.get(arm, {}) if cell else {}
         cores = levels.get("server_cpu_us_per_op", 0.0) * levels.get("throughput", 0.0) / 1e6
@@ -203,10 +203,10 @@ def server_figures(here: measured.Here, cell: Cell | None, size: int, cpus: floa
         over = measured.whole(runs[arm], SERVER)[MEAN] if arm in runs else None
         mine = cores / cpus * 100 if cores else None
         name = figure(SERVER, MEAN)
-        found.append(StudyFigure(figure=name, here=over, ours=mine, **of))
+        figures.append(StudyFigure(figure=name, here=over, ours=mine, **of))
         if arm in runs:
-            found.append(StudyFigure(figure=f"{name}, {BUSY}", here=measured.busy(runs[arm], SERVER)[MEAN], **of))
-    return found
+            figures.append(StudyFigure(figure=f"{name}, {BUSY}", here=measured.busy(runs[arm], SERVER)[MEAN], **of))
+    return figures
 
 
 # ── beyond the twelve ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,7 +216,7 @@ def fetch_figures(here: measured.Here, size: int, cell: Cell | None) -> list[Stu
     """One file's fetches: duration, share of the window, and the server's own CPU time, which ours has too."""
     runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
     of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size)}
-    found = []
+    figures = []
     for name, unit_, read in (
         (BUSY_SECONDS, "s", measured.busy_seconds),
         (SHARE, "share", measured.busy_share),
@@ -226,13 +226,13 @@ def fetch_figures(here: measured.Here, size: int, cell: Cell | None) -> list[Stu
         mine, cost = server_cpu(cell) if name == SERVER_CPU else ({}, {})
         if not levels and not mine:
             continue
-        found += [
+        figures += [
             StudyFigure(figure=name, unit=unit_, arm=arm, here=levels.get(arm), ours=mine.get(arm), **of)
             for arm in ARMS
         ]
         ratio = quotient(levels.get("encrypted"), levels.get("plain"))
-        found.append(StudyFigure(figure=name, unit="ratio", arm="cost", here=ratio, **cost, **of))
-    return found
+        figures.append(StudyFigure(figure=name, unit="ratio", arm="cost", here=ratio, **cost, **of))
+    return figures
 
 
 def server_cpu(cell: Cell | None) -> tuple[dict[str, float | None], dict[str, Any]]:
@@ -263,22 +263,22 @@ def our_figures(cells: list[Cell], cell: Cell | None, size: int | None = None) -
     of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size)} if size else {}
     if not size:
         of = {"operation": cell.factors["size"], "load": float(cell.clients), "workload": MANY}
-    found = []
+    figures = []
     if estimate := cell.overhead.get("throughput"):
         rates = {arm: level(cell, arm, "throughput") for arm in ARMS}
-        found += [StudyFigure(figure=RATE, unit="/s", arm=arm, ours=rates[arm], **of) for arm in ARMS]
-        found.append(StudyFigure(figure=RATE, unit="ratio", arm="cost", **interval(estimate), **of))
+        figures += [StudyFigure(figure=RATE, unit="/s", arm=arm, ours=rates[arm], **of) for arm in ARMS]
+        figures.append(StudyFigure(figure=RATE, unit="ratio", arm="cost", **interval(estimate), **of))
     if not size:
         mine, cost = server_cpu(cell)
-        found += [StudyFigure(figure=SERVER_CPU, unit="s", arm=arm, ours=value, **of) for arm, value in mine.items()]
-        found += [StudyFigure(figure=SERVER_CPU, unit="ratio", arm="cost", **cost, **of)] if cost else []
+        figures += [StudyFigure(figure=SERVER_CPU, unit="s", arm=arm, ours=value, **of) for arm, value in mine.items()]
+        figures += [StudyFigure(figure=SERVER_CPU, unit="ratio", arm="cost", **cost, **of)] if cost else []
     for name, left in cell.beside.items():
         control = cells[cell.control] if cell.control is not None else None
         if control and control.mechanism == name and "throughput" in control.overhead:
             of_control = interval(control.overhead["throughput"])
-            found.append(StudyFigure(figure=WITHOUT_SENDFILE, unit="ratio", arm="cost", **of_control, **of))
-            found.append(StudyFigure(figure=TLS_ITSELF, unit="ratio", arm="cost", **interval(left), **of))
-    return found
+            figures.append(StudyFigure(figure=WITHOUT_SENDFILE, unit="ratio", arm="cost", **of_control, **of))
+            figures.append(StudyFigure(figure=TLS_ITSELF, unit="ratio", arm="cost", **interval(left), **of))
+    return figures
 
 
 def interval(estimate: Estimate) -> dict[str, Any]:

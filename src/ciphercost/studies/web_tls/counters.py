@@ -88,13 +88,13 @@ def between(before: Level, after: Level) -> dict[str, float]:
 
 def series(levels: Sequence[Level]) -> dict[str, list[float]]:
     """For consecutive readings: when each sample ended, how long it was, and its counters. Pure."""
-    found: dict[str, list[float]] = {"at_s": [], "seconds": [], **{name: [] for name in READ}}
+    by_name: dict[str, list[float]] = {"at_s": [], "seconds": [], **{name: [] for name in READ}}
     for before, after in itertools.pairwise(levels):
-        found["at_s"].append((after.at_ns - levels[0].at_ns) / 1e9)
-        found["seconds"].append((after.at_ns - before.at_ns) / 1e9)
+        by_name["at_s"].append((after.at_ns - levels[0].at_ns) / 1e9)
+        by_name["seconds"].append((after.at_ns - before.at_ns) / 1e9)
         for name, value in between(before, after).items():
-            found[name].append(value)
-    return found
+            by_name[name].append(value)
+    return by_name
 
 
 class Watch:

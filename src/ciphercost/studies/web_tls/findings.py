@@ -27,7 +27,7 @@ def findings(
     figures: Sequence[StudyFigure],
 ) -> list[str]:
     """Findings of a few sentences each, with computed figures."""
-    found = [
+    texts = [
         window(study, here),
         busy_share(study, here),
         pace(study, record, here, figures),
@@ -35,15 +35,16 @@ def findings(
         dilution(study, here),
         others(here),
         study.finding("few-samples"),
-        study.finding("changes"),
+        *map(study.finding, ("changes", "larger", "less-than", "growth", "rsa")),
         memory(study, here),
         disk(study, here),
         once(study, here, record),
         threads(here),
         sendfile(figures),
         not_asked(study, figures),
+        *map(study.finding, ("patience", "elsewhere")),
     ]
-    return [each for each in found if each]
+    return [text for text in texts if text]
 
 
 def sizes_here(here: measured.Here) -> list[int]:
@@ -57,10 +58,7 @@ def sizes_here(here: measured.Here) -> list[int]:
 def window(study: Study, here: measured.Here) -> str:
     """Bytes a second × a fixed window = the file."""
     text = study.finding("window")
-    products = [
-        measured.whole(run, NETWORK)[MEAN] * measured.window(run) / run.load["bytes"]
-        for (size, arm), run in here.items()
-    ]
+    products = [measured.carried(run, NETWORK) / run.load["bytes"] for run in here.values()]
     if products:
         text += (
             f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches, "
@@ -95,14 +93,14 @@ def pace(study: Study, record: StudyRecord, here: measured.Here, figures: Sequen
         seconds = {arm: measured.server_seconds(here[sizes[-1], arm]) for arm in ARMS}
         text += f" Here {sizes[-1]} MB fill {arrow(filled, 0.01)} % of the link, at {arrow(seconds)} s of the server's CPU time."
     last = max(published.SIZES)
-    if rows := [each for each in of(figures, measured.RATE) if each.operation == f"{last}MB"]:
+    if rows := [cost for cost in of(figures, measured.RATE) if cost.operation == f"{last}MB"]:
         text += f" On loopback, which has no such limit, {last} MB files a second: {with_interval(rows[0])}."
     return text
 
 
 def limited(record: StudyRecord, here: measured.Here) -> str:
     """What limited the smallest and the largest fetch here. One connection can use one core at each end."""
-    said = []
+    parts = []
     for size in sorted({*sizes_here(here)[:1], *sizes_here(here)[-1:]}):
         for arm in ARMS:
             run = here[size, arm]
@@ -116,10 +114,10 @@ def limited(record: StudyRecord, here: measured.Here) -> str:
                 used.append(bottleneck.Use(f"the link of {bits / 1e6:,.0f} Mb/s", "link", filled, "used"))
             if disk_share := run.series.get(procedure.DISK_BUSY):
                 used.append(bottleneck.Use("the disk", "disk", disk_share[0]))
-            said.append(f"{size} MB {spell(arm)}: {bottleneck.said(used)}")
-    if not said:
+            parts.append(f"{size} MB {spell(arm)}: {bottleneck.said(used)}")
+    if not parts:
         return ""
-    return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(said)}."
+    return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(parts)}."
 
 
 def dilution(study: Study, here: measured.Here) -> str:
@@ -132,12 +130,12 @@ def dilution(study: Study, here: measured.Here) -> str:
         if over["encrypted"] > 0:
             rows.append((size, over, within))
     if rows:
-        said = "; ".join(
+        examples = "; ".join(
             f"{size} MB {arrow(over)} % over the window, {arrow(within)} % while busy"
             for size, over, within in (rows if len(rows) < 3 else [rows[0], rows[-1]])
         )
         factors = [within["encrypted"] / over["encrypted"] for _, over, within in rows]
-        text += f" Here, for the server's own processes: {said}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
+        text += f" Here, for the server's own processes: {examples}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
     return text
 
 
@@ -146,10 +144,11 @@ def others(here: measured.Here) -> str:
     shares = [measured.whole(run, PROCESSOR)[MEAN] - measured.whole(run, SERVER)[MEAN] for run in here.values()]
     if not shares:
         return ""
-    own = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
+    server_shares = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
     return (
         f"A counter of the whole machine includes all of its other work: here {min(shares):.3g} to {max(shares):.3g} % of processor time in a window "
-        f"belongs to no server process, and {min(own):.3g} to {max(own):.3g} % does. The study's figures also include whatever its machine did besides serving."
+        f"belongs to no server process, and {min(server_shares):.3g} to {max(server_shares):.3g} % does. "
+        "The study's figures also include whatever its machine did besides serving."
     )
 
 
@@ -188,7 +187,7 @@ def once(study: Study, here: measured.Here, record: StudyRecord) -> str:
     text = study.finding("once")
     if not here:
         return text
-    negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    negotiated = " ".join(record.encryption.get(name, "") for name in ("protocol", "cipher")).strip()
     return f"{text} Here both were proven, and the server's log confirms each of {len(here)} fetches ({negotiated})."
 
 
@@ -197,16 +196,16 @@ def threads(here: measured.Here) -> str:
     sizes = sizes_here(here)
     if not sizes:
         return ""
-    size, said = sizes[-1], []
+    size, parts = sizes[-1], []
     for arm in ARMS:
-        found = measured.threads(here[size, arm])
+        by_thread = measured.threads(here[size, arm])
         shown = [
             f"{name} {seconds:.3f} s (user {user:.2f}, kernel {system:.2f})"
-            for name, (seconds, user, system) in list(found.items())[:2]
+            for name, (seconds, user, system) in list(by_thread.items())[:2]
         ]
-        more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
-        said.append(f"{spell(arm)} {listed(shown) or 'nothing'}{more}")
-    return f"The study names CPU time by thread and mode as future work. Here, for {size} MB: {'; '.join(said)}."
+        more = f" and {len(by_thread) - len(shown)} more" if len(by_thread) > len(shown) else ""
+        parts.append(f"{spell(arm)} {listed(shown) or 'nothing'}{more}")
+    return f"The study names CPU time by thread and mode as future work. Here, for {size} MB: {'; '.join(parts)}."
 
 
 # ── what was not asked ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,12 +214,12 @@ def threads(here: measured.Here) -> str:
 def sendfile(figures: Sequence[StudyFigure]) -> str:
     """How the cost splits, if there is a control."""
     rows = []
-    for each in of(figures, measured.RATE):
-        parts = {name: of(figures, name, each.operation) for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)}
+    for cost in of(figures, measured.RATE):
+        parts = {name: of(figures, name, cost.operation) for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)}
         if all(parts.values()):
             without, itself = (parts[name][0] for name in parts)
             rows.append(
-                f"{each.operation} {with_interval(each)}, of it {with_interval(without)} and {with_interval(itself)}"
+                f"{cost.operation} {with_interval(cost)}, of it {with_interval(without)} and {with_interval(itself)}"
             )
     if not rows:
         return ""
@@ -234,24 +233,24 @@ def not_asked(study: Study, figures: Sequence[StudyFigure]) -> str:
     """Handshakes, concurrency, small files."""
     text = study.finding("not-asked")
     rows = [
-        each for each in figures if (each.figure, each.arm, each.workload) == (measured.RATE, "cost", measured.MANY)
+        cost for cost in figures if (cost.figure, cost.arm, cost.workload) == (measured.RATE, "cost", measured.MANY)
     ]
     if not rows:
         return text
-    said = "; ".join(
-        f"{published.bytes_in_words(int(each.operation))} to {each.load:.0f} {with_interval(each)}"
-        for each in rows
-        if each.load is not None
+    costs_in_words = "; ".join(
+        f"{published.bytes_in_words(int(cost.operation))} to {cost.load:.0f} {with_interval(cost)}"
+        for cost in rows
+        if cost.load is not None
     )
-    return f"{text} By our method, files a second: {said}."
+    return f"{text} By our method, files a second: {costs_in_words}."
 
 
 def of(figures: Sequence[StudyFigure], name: str, operation: str = "") -> list[StudyFigure]:
     """Costs by our method for one client."""
     return [
-        each
-        for each in figures
-        if (each.figure, each.arm, each.workload) == (name, "cost", "") and operation in ("", each.operation)
+        cost
+        for cost in figures
+        if (cost.figure, cost.arm, cost.workload) == (name, "cost", "") and operation in ("", cost.operation)
     ]
 
 
@@ -269,7 +268,7 @@ def arrow(both: Levels, scale: float = 1.0) -> str:
 
 def listed(names: Iterable[object]) -> str:
     """`3, 13 and 24`."""
-    words = [str(each) for each in names]
+    words = [str(name) for name in names]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 

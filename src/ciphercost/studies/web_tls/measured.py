@@ -24,17 +24,22 @@ def figures(values: Sequence[float]) -> dict[str, float]:
     """Mean, sample variance, coefficient of variation; without those that too few samples or a mean of zero don't allow."""
     if not values:
         return {}
-    found = {published.MEAN: fmean(values)}
+    statistics = {published.MEAN: fmean(values)}
     if len(values) >= LEAST:
-        found[published.VARIANCE] = variance(values)
-        if found[published.MEAN]:
-            found[published.CV] = math.sqrt(found[published.VARIANCE]) / abs(found[published.MEAN])
-    return found
+        statistics[published.VARIANCE] = variance(values)
+        if statistics[published.MEAN]:
+            statistics[published.CV] = math.sqrt(statistics[published.VARIANCE]) / abs(statistics[published.MEAN])
+    return statistics
 
 
 def whole(run: StudyRun, counter: str) -> dict[str, float]:
     """Over the fixed window, as published: every sample has equal weight."""
     return figures(run.series[counter])
+
+
+def carried(run: StudyRun, counter: str) -> float:
+    """Sum of a rate over the window: each sample counts for as long as it was."""
+    return math.fsum(value * seconds for value, seconds in zip(run.series[counter], run.series["seconds"], strict=True))
 
 
 def busy(run: StudyRun, counter: str) -> dict[str, float]:
@@ -46,10 +51,10 @@ def busy(run: StudyRun, counter: str) -> dict[str, float]:
         if at - seconds >= first and at <= last
     ]
     mean = run.series[f"{procedure.BUSY}{counter}"][0]
-    found = figures(within) if len(within) >= LEAST else {}
-    if published.VARIANCE in found and mean:
-        found[published.CV] = math.sqrt(found[published.VARIANCE]) / abs(mean)
-    return found | {published.MEAN: mean}
+    statistics = figures(within) if len(within) >= LEAST else {}
+    if published.VARIANCE in statistics and mean:
+        statistics[published.CV] = math.sqrt(statistics[published.VARIANCE]) / abs(mean)
+    return statistics | {published.MEAN: mean}
 
 
 def busy_seconds(run: StudyRun) -> float:
@@ -73,9 +78,9 @@ def server_seconds(run: StudyRun) -> float:
 
 def threads(run: StudyRun) -> dict[str, tuple[float, float, float]]:
     """Seconds of each active server thread: total, in user mode, in kernel mode."""
-    found = {}
+    by_thread = {}
     for name, values in run.series.items():
         if name.startswith(procedure.THREAD):
             seconds, user, system = values
-            found[name.removeprefix(procedure.THREAD)] = (seconds, user, system)
-    return found
+            by_thread[name.removeprefix(procedure.THREAD)] = (seconds, user, system)
+    return by_thread

@@ -43,17 +43,19 @@ def run(stage: Stage, sizes: Sequence[int]) -> None:
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         sampler = stack.enter_context(contextlib.closing(procfs.Sampler(server.pid, server.cgroups)))
-        made = counters.Counters(sampler, stage.agent.pid, stage.pair.link.device if stage.pair.link else "")
-        stack.enter_context(contextlib.closing(made))
+        machine_counters = counters.Counters(
+            sampler, stage.agent.pid, stage.pair.link.device if stage.pair.link else ""
+        )
+        stack.enter_context(contextlib.closing(machine_counters))
         for arm in stage.record.arms:
             for size in sizes:
                 window = stage.record.settings["window_s"]
                 stage.say(f"as published: {size} MB, {arm}: one fetch in a window of {window:.3g} s")
                 sampler.refresh()
-                stage.keep(fetch(stage, made, arm, size, time.monotonic() - began))
+                stage.keep(fetch(stage, machine_counters, arm, size, time.monotonic() - began))
 
 
-def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: float) -> StudyRun:
+def fetch(stage: Stage, machine_counters: counters.Counters, arm: str, size: int, started: float) -> StudyRun:
     """Fetch one file once while sampling the counters. Raises AgentError, RunError, Unproven."""
     settings, name = stage.record.settings, name_of(size)
     window, interval = settings["window_s"], settings["interval_s"]
@@ -64,13 +66,13 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     forget(stage.bench.directory / f"documents-{stage.bench.dataset.places[0]}" / name)
     edges: list[counters.Level] = []
     pids = procfs.tree(server.pid)
-    with counters.Watch(made, interval) as watch:
+    with counters.Watch(machine_counters, interval) as watch:
         before = threads.read(pids)
         # Where the study's fetch lay in its window is unknown. Here not at its very edge, so that the sample it begins in is whole.
         time.sleep(min(interval, window / 4))
-        edges.append(made.read())
+        edges.append(machine_counters.read())
         answer = stage.agent.slice(arm, MOST_SECONDS, discard=0.0, operations=1)
-        edges.append(made.read())
+        edges.append(machine_counters.read())
         watch.until(window)
         after = threads.read(pids)
     stage.agent.disconnect(arm)
@@ -82,22 +84,26 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     levels = watch.levels
     series = counters.series(levels)
     series |= {f"{BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
-    series["busy_s"] = [(each.at_ns - levels[0].at_ns) / 1e9 for each in edges]
+    series["busy_s"] = [(edge.at_ns - levels[0].at_ns) / 1e9 for edge in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
     first, last = edges
     share = procfs.busiest(first.disk_busy_ms, last.disk_busy_ms, last.at_ns - first.at_ns)
     if share is not None:
         series[DISK_BUSY] = [share]
     series["client_cpu_s"] = [(answer.cpu_user_ns + answer.cpu_system_ns) / 1e9]
-    for each in threads.between(before, after):
-        series[f"{THREAD}{each.name} {each.thread}"] = [each.seconds, each.user, each.system]
+    for thread_time in threads.between(before, after):
+        series[f"{THREAD}{thread_time.name} {thread_time.thread}"] = [
+            thread_time.seconds,
+            thread_time.user,
+            thread_time.system,
+        ]
     return StudyRun(name, arm, round(started, 3), {"bytes": float(bytes_)}, series)
 
 
 def connect(stage: Stage, arm: str, name: str) -> None:
     """An arm whose one connection is opened for the fetch and closed after it. Raises Unproven."""
     program = stage.bench.program
-    one = tuple(each for each in program.transactions if each[0] == name)
+    one = tuple(transaction for transaction in program.transactions if transaction[0] == name)
     stage.agent.program(msgspec.structs.replace(program, transactions=one))
     answer = stage.agent.connect(arm, stage.pair.connect[arm].single | {"per_request": True})  # type: ignore[index]
     if answer.encrypted != (arm == "encrypted"):

@@ -42,12 +42,12 @@ Tables = Mapping[tuple[str, str], Table]
 
 
 def tables(study: Study) -> dict[tuple[str, str], Table]:
-    found: dict[tuple[str, str], Table] = {}
+    by_key: dict[tuple[str, str], Table] = {}
     for row in study.rows("counters.csv"):
         key = row["counter"], row["statistic"]
-        table = found.setdefault(key, Table(row["table"], {}))
+        table = by_key.setdefault(key, Table(row["table"], {}))
         table.rows[int(row["file_size_mb"])] = {arm: float(row[COLUMN[arm]]) for arm in ARMS}
-    return found
+    return by_key
 
 
 def source(table: Table) -> str:

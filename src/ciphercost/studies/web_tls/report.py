@@ -50,9 +50,9 @@ def head(study: StudyResult) -> tuple[str, ...]:
     return (
         "http → https",
         f"as published\n{study.published_server}",
-        f"here, whole window\n{study.server}",
-        f"here, busy time\n{study.server}",
-        "our method,\nno idle time",
+        f"here,\nwhole window\n{study.server}",
+        f"here,\nbusy time\n{study.server}",
+        "our\nmethod,\nno idle",
     )
 
 
@@ -75,7 +75,7 @@ def twelfth(study: StudyResult, key: tuple[str, str], table: published.Table) ->
                 operation,
                 cite(pair([first[arm].published for arm in ARMS], scale), first["plain"]),
                 pair([first[arm].here for arm in ARMS], scale),
-                pair([each.here if (each := while_busy.get(arm)) else None for arm in ARMS], scale),
+                pair([figure.here if (figure := while_busy.get(arm)) else None for arm in ARMS], scale),
                 pair([first[arm].ours for arm in ARMS], scale),
             )
         )
@@ -89,7 +89,10 @@ def server_alone(study: StudyResult) -> Sheet:
     rows = []
     for operation in operations(figures, name):
         first, busy = by_arm(figures, operation, name), by_arm(figures, operation, f"{name}, {compare.BUSY}")
-        here = [pair([each[arm].here if arm in each else None for arm in ARMS]) for each in (first, busy)]
+        here = [
+            pair([arm_figures[arm].here if arm in arm_figures else None for arm in ARMS])
+            for arm_figures in (first, busy)
+        ]
         rows.append((operation, "not published", *here, pair([first[arm].ours for arm in ARMS])))
     return Sheet("Processor time of the server's own processes: mean, %", head(study), rows)
 
@@ -104,17 +107,18 @@ def by_arm(
     """Figures by arm, for one client or, with `load`, for that many."""
     workload = measured.MANY if load is not None else ""
     return {
-        each.arm: each
-        for each in figures
-        if (each.operation, each.figure, each.workload) == (operation, name, workload) and load in (None, each.load)
+        figure.arm: figure
+        for figure in figures
+        if (figure.operation, figure.figure, figure.workload) == (operation, name, workload)
+        and load in (None, figure.load)
     }
 
 
 def pair(levels: Sequence[float | None], scale: float = 1.0) -> str:
     """`0.161 → 0.169`; `-` if neither is known."""
-    if all(each is None for each in levels):
+    if all(value is None for value in levels):
         return "-"
-    words = ["-" if each is None else shown(each / scale) for each in levels]
+    words = ["-" if value is None else shown(value / scale) for value in levels]
     text = " → ".join(words)
     return text if len(text) <= MOST_PAIR else "→".join(words)
 
@@ -145,13 +149,13 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
         used = [bottleneck.uses(cell, arm) for arm in ARMS]
         if cell.status == "ok" and cell.mechanism == "tls" and cell.workload == "file" and all(used):
             size = published.bytes_in_words(int(cell.factors["size"]))
-            rows.append((size, f"{cell.clients}", *(in_short(each) for each in used)))
+            rows.append((size, f"{cell.clients}", *(in_short(uses) for uses in used)))
     if rows:
         note = (
             f'What was saturated ({100 * bottleneck.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
             "their cores. Loopback has no limit of its own. One client and the server alternate, so neither need be saturated."
         )
-        if any(disturbance.state(each) for each in cells):
+        if any(disturbance.state(cell) for cell in cells):
             note += f" {bottleneck.OTHERS[0].upper()}{bottleneck.OTHERS[1:]}."
         yield Sheet("What limited each cell of our method, %", ("", "clients", "http", "https"), rows, note)
 
@@ -159,7 +163,7 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
 def in_short(used: Sequence[bottleneck.Use]) -> str:
     """`server 98`; if nothing was saturated `-: server 73, client 79, disk 0`."""
     full = bottleneck.limits(used)
-    words = ", ".join(f"{each.short} {100 * min(1.0, each.share):.0f}" for each in full or used)
+    words = ", ".join(f"{use.short} {100 * min(1.0, use.share):.0f}" for use in full or used)
     return words if full else f"-: {words}"
 
 
@@ -171,7 +175,9 @@ def added(figures: Sequence[StudyFigure]) -> Sheet:
     name = compare.figure(PROCESSOR, published.MEAN)
     rows = []
     for operation in operations(figures, name):
-        cost, busy = (by_arm(figures, operation, each).get("cost") for each in (name, f"{name}, {compare.BUSY}"))
+        cost, busy = (
+            by_arm(figures, operation, figure_name).get("cost") for figure_name in (name, f"{name}, {compare.BUSY}")
+        )
         server = by_arm(figures, operation, measured.SERVER_CPU)
         rows.append(
             (
@@ -179,7 +185,7 @@ def added(figures: Sequence[StudyFigure]) -> Sheet:
                 cite(change(cost.published if cost else None), cost),
                 change(cost.here if cost else None),
                 change(busy.here if busy else None),
-                pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3),
+                pair([figure.here if (figure := server.get(arm)) else None for arm in ARMS], 1e-3),
                 with_interval(server["cost"]) if server else "-",
             )
         )
@@ -189,7 +195,7 @@ def added(figures: Sequence[StudyFigure]) -> Sheet:
 
 def fetches(figures: Sequence[StudyFigure]) -> Sheet:
     """The share of a window that a fetch took, and its speed; for published ones by their own CV."""
-    mean, cv = (compare.figure(NETWORK, each) for each in (published.MEAN, CV))
+    mean, cv = (compare.figure(NETWORK, statistic) for statistic in (published.MEAN, CV))
     rows = []
     for operation in operations(figures, mean):
         levels, scatter = by_arm(figures, operation, mean), by_arm(figures, operation, cv)
@@ -201,9 +207,9 @@ def fetches(figures: Sequence[StudyFigure]) -> Sheet:
             (
                 operation,
                 cite(pair(shares, 0.01), scatter["plain"]),
-                pair([each.here if (each := here.get(arm)) else None for arm in ARMS], 0.01),
+                pair([figure.here if (figure := here.get(arm)) else None for arm in ARMS], 0.01),
                 cite(pair(speeds, 1e6), levels["plain"]),
-                pair([each.here if (each := busy.get(arm)) else None for arm in ARMS], 1e6),
+                pair([figure.here if (figure := busy.get(arm)) else None for arm in ARMS], 1e6),
             )
         )
     titles = ("", "published, by CV\n%", "here\n%", "published\nMB/s", "here\nMB/s")
@@ -216,9 +222,9 @@ def our_method(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
     for operation in operations(figures, measured.RATE):
         rate = by_arm(figures, operation, measured.RATE)
         parts = [
-            by_arm(figures, operation, each).get("cost") for each in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
+            by_arm(figures, operation, name).get("cost") for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
         ]
-        split = [change(each.ours, each.figure) if each else "" for each in parts]
+        split = [change(cost.ours, cost.figure) if cost else "" for cost in parts]
         rows.append((operation, pair([rate[arm].ours for arm in ARMS]), with_interval(rate["cost"]), *split))
     if rows:
         titles = ("", "http → https", "cost", "no sendfile", "TLS itself")
@@ -229,9 +235,11 @@ def many(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
     """The second table: many clients, the study's future work."""
     rows = []
     for operation in operations(figures, measured.RATE, measured.MANY):
-        own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]
-        for load in sorted({each.load for each in own if each.load is not None}):
-            rate, cpu = (by_arm(figures, operation, each, load) for each in (measured.RATE, measured.SERVER_CPU))
+        entries = [
+            e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)
+        ]
+        for load in sorted({entry.load for entry in entries if entry.load is not None}):
+            rate, cpu = (by_arm(figures, operation, name, load) for name in (measured.RATE, measured.SERVER_CPU))
             rows.append(
                 (
                     published.bytes_in_words(int(operation)),

@@ -72,6 +72,9 @@ functions! {
     duckdb_destroy_prepare: fn(*mut Handle);
     duckdb_nparams: fn(Handle) -> u64;
     duckdb_bind_int64: fn(Handle, u64, i64) -> State;
+    duckdb_bind_double: fn(Handle, u64, f64) -> State;
+    duckdb_bind_boolean: fn(Handle, u64, bool) -> State;
+    duckdb_bind_null: fn(Handle, u64) -> State;
     duckdb_bind_varchar_length: fn(Handle, u64, *const c_char, u64) -> State;
     duckdb_bind_blob: fn(Handle, u64, *const c_void, u64) -> State;
     duckdb_execute_prepared: fn(Handle, *mut Answer) -> State;

@@ -130,6 +130,21 @@ impl Prepared {
         unsafe { (self.instance.functions.duckdb_bind_int64)(self.raw, number as u64, value) == 0 }
     }
 
+    pub fn bind_real(&mut self, number: usize, value: f64) -> bool {
+        // SAFETY: the statement is alive; a wrong number returns an error.
+        unsafe { (self.instance.functions.duckdb_bind_double)(self.raw, number as u64, value) == 0 }
+    }
+
+    pub fn bind_boolean(&mut self, number: usize, value: bool) -> bool {
+        // SAFETY: the statement is alive; a wrong number returns an error.
+        unsafe { (self.instance.functions.duckdb_bind_boolean)(self.raw, number as u64, value) == 0 }
+    }
+
+    pub fn bind_null(&mut self, number: usize) -> bool {
+        // SAFETY: the statement is alive; a wrong number returns an error.
+        unsafe { (self.instance.functions.duckdb_bind_null)(self.raw, number as u64) == 0 }
+    }
+
     /// DuckDB copies the text.
     #[inline]
     pub fn bind_text(&mut self, number: usize, value: &[u8]) -> bool {

@@ -8,7 +8,7 @@ use crate::arm::Opened;
 use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
-use crate::program::{Operation, Parameter, Script};
+use crate::program::{Captured, Operation, Parameter, Script, Statement};
 use crate::xxh3::xxh3_64;
 use library::{Instance, Prepared, Session};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -175,24 +175,32 @@ impl Embedded for DuckDb {
     }
 
     #[inline]
-    fn operate(&mut self, script: &Script, operation: &Operation, outcome: &mut Outcome) -> Result<()> {
-        let mut at = operation.first;
-        while at < operation.last {
-            let statement = &mut self.statements[at];
-            for (number, &variable) in (1..).zip(&script.statements[at].parameters) {
-                let bound = match operation.parameter(variable) {
-                    Parameter::Integer(value) => statement.bind_integer(number, value),
-                    Parameter::Text(text) => statement.bind_text(number, text),
-                    Parameter::Bytes(bytes) => statement.bind_bytes(number, bytes),
-                };
-                if !bound {
-                    return Err(Failure::statement(format!("DuckDB takes no value for ${number}")));
-                }
+    fn run_prepared(
+        &mut self,
+        script: &Script,
+        number: usize,
+        operation: &mut Operation,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let (asked, statement) = (&script.statements[number], &mut self.statements[number]);
+        for (number, &variable) in (1..).zip(&asked.parameters) {
+            let bound = match operation.parameter(variable) {
+                Parameter::Integer(value) => statement.bind_integer(number, value),
+                Parameter::Real(value) => statement.bind_real(number, value),
+                Parameter::Boolean(value) => statement.bind_boolean(number, value),
+                Parameter::Null => statement.bind_null(number),
+                Parameter::Text(text) => statement.bind_text(number, text),
+                Parameter::Bytes(bytes) => statement.bind_bytes(number, bytes),
+            };
+            if !bound {
+                return Err(Failure::statement(format!("DuckDB takes no value for ${number}")));
             }
-            statement.run()?.each(&mut self.row, |row| outcome.row(xxh3_64(row)))?;
-            at = script.after(operation, at);
         }
-        Ok(())
+        let mut rows = statement.run()?;
+        if asked.into.is_some() {
+            return capture(script, asked, &mut rows, operation, outcome);
+        }
+        rows.each(&mut self.row, |row| outcome.row(xxh3_64(row)))
     }
 
     #[cold]
@@ -200,4 +208,29 @@ impl Embedded for DuckDb {
         // An error if no transaction is open.
         let _ = self.run("ROLLBACK");
     }
+}
+
+/// Puts the values of a statement's rows into variables; a row's checksum is that of its texts.
+#[cold]
+fn capture(
+    script: &Script,
+    statement: &Statement,
+    rows: &mut library::Rows,
+    operation: &mut Operation,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let (mut captured, columns) = (Captured::default(), rows.columns());
+    (0..columns).for_each(|column| captured.column(script, statement, &rows.column_name(column)));
+    for row in 0..rows.rows() {
+        captured.row();
+        let mut texts = String::new();
+        for column in 0..columns {
+            let text = rows.text(column, row);
+            captured.value(operation, column as usize, text.as_deref().map(str::as_bytes));
+            texts.push('\t');
+            escape(text.as_deref().unwrap_or("\0"), &mut texts);
+        }
+        outcome.row(xxh3_64(texts.as_bytes()));
+    }
+    captured.end(statement)
 }

@@ -3,7 +3,7 @@
 use super::format;
 use super::inbox::{Inbox, Packet};
 use super::login::Login;
-use super::rows::add_row;
+use super::rows::{add_row, capture_row};
 use super::sql::Verb;
 use super::statement::{self, Prepared};
 use crate::connection::{Outcome, Step};
@@ -12,7 +12,8 @@ use crate::drivers::network::target::Target;
 use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use crate::message;
-use crate::program::{Operation, Script};
+use crate::program::{Next, Operation, Script};
+use crate::think::Thinking;
 use crate::xxh3::Xxh3;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ pub enum Stage {
     OpeningBlob,
     ReadingBlob,
     Ending,
+    Sleeping,
     Leaving,
 }
 
@@ -66,6 +68,11 @@ pub struct FirebirdConnection {
     pub stage: Stage,
     /// The running statement.
     pub statement: usize,
+    /// The operation's next step is due, or it has none any more.
+    pub due: bool,
+    pub over: bool,
+    /// The time that the operation is asleep.
+    pub sleep: Thinking,
     pub transaction: Option<i32>,
     /// Whether a BEGIN statement started the transaction, instead of the driver for a single statement.
     pub explicit: bool,
@@ -90,6 +97,9 @@ impl FirebirdConnection {
             script: None,
             stage: Stage::Opening,
             statement: 0,
+            due: false,
+            over: false,
+            sleep: Thinking::default(),
             transaction: None,
             explicit: false,
             rolling_back: false,
@@ -108,9 +118,17 @@ impl FirebirdConnection {
 
     /// Sends the next part of the operation. `false`: it is over.
     #[inline]
-    pub fn go(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
+    pub fn go(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
         loop {
-            if self.outcome.error.is_some() || self.statement == operation.last {
+            if self.due && self.outcome.error.is_none() && self.step(script, operation) {
+                return Ok(true);
+            }
+            if self.transaction.is_none() && self.outcome.error.is_some() && self.outcome.begins_again(script.tries) {
+                (self.due, self.over) = (true, false);
+                script.draw_again(operation);
+                continue;
+            }
+            if self.outcome.error.is_some() || self.over {
                 return match self.transaction {
                     Some(_) if !self.rolling_back => self.end(self.outcome.error.is_none()),
                     _ if self.per_request => {
@@ -123,18 +141,16 @@ impl FirebirdConnection {
             match (self.statements[self.statement].verb, self.transaction) {
                 (Some(Verb::Begin), None) => {
                     self.explicit = true;
-                    self.statement = script.after(operation, self.statement);
+                    self.due = true;
                     return self.begin_transaction(false);
                 }
                 (Some(Verb::Begin), Some(_)) => self.fail(&Failure::statement("BEGIN within a transaction")),
                 (Some(verb @ (Verb::Commit | Verb::Rollback)), Some(_)) => {
                     self.explicit = false;
-                    self.statement = script.after(operation, self.statement);
+                    self.due = true;
                     return self.end(verb == Verb::Commit);
                 }
-                (Some(Verb::Commit | Verb::Rollback), None) => {
-                    self.statement = script.after(operation, self.statement);
-                }
+                (Some(Verb::Commit | Verb::Rollback), None) => self.due = true,
                 (Some(Verb::DropDatabase), _) => {
                     self.fail(&Failure::statement("no operation may drop the database that it runs in"));
                 }
@@ -159,8 +175,29 @@ impl FirebirdConnection {
         }
     }
 
+    /// Takes the operation's next step. `true`: it is asleep.
+    #[inline]
+    fn step(&mut self, script: &Script, operation: &mut Operation) -> bool {
+        self.due = false;
+        match script.advance(operation) {
+            Ok(Next::Run(statement)) => self.statement = statement,
+            Ok(Next::Sleep(ns)) => {
+                (self.due, self.stage) = (true, Stage::Sleeping);
+                self.sleep.sleep(ns);
+                return true;
+            }
+            Ok(Next::Sync | Next::EndPipeline) => self.fail(&Failure::internal("a pipeline without its server")),
+            Ok(Next::End) => self.over = true,
+            Err(failure) => self.fail(&failure),
+        }
+        false
+    }
+
     #[inline]
     fn put_run(&mut self, script: &Script, operation: &Operation, transaction: i32) -> Result<()> {
+        if let Some(captured) = &mut self.statements[self.statement].captured {
+            captured.begin();
+        }
         let (asked, prepared) = (&script.statements[self.statement], &self.statements[self.statement]);
         let before = self.link.outbox.len();
         let values = prepared.order.iter().map(|at| match asked.parameters.get(*at) {
@@ -206,7 +243,7 @@ impl FirebirdConnection {
 
     /// Continues after everything awaited has arrived. `false`: the operation is over.
     #[inline]
-    fn turn(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
+    fn turn(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
         match self.stage {
             Stage::Running if self.outcome.error.is_none() => self.after_rows(script, operation),
             Stage::OpeningBlob if self.outcome.error.is_none() => self.read_blob(),
@@ -240,7 +277,7 @@ impl FirebirdConnection {
 
     /// Handles a batch of rows, or the single row of a statement without a cursor.
     #[inline]
-    fn after_rows(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
+    fn after_rows(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
         if let (Some(id), Some(transaction)) = (self.blobs.pop(), self.transaction) {
             self.content = Xxh3::new();
             statement::open_blob(&mut self.link.outbox, transaction, id);
@@ -255,13 +292,18 @@ impl FirebirdConnection {
             prepared.close(&mut self.link.outbox);
             self.awaited.push_back(Awaited::Ignored);
         }
-        self.statement = script.after(operation, self.statement);
+        if let Some(captured) = &prepared.captured {
+            if let Err(failure) = captured.end(&script.statements[self.statement]) {
+                self.outcome.fail(&failure);
+            }
+        }
+        self.due = true;
         if self.explicit { self.go(script, operation) } else { self.end(true) }
     }
 
     /// Takes received packets. `true`: everything awaited has arrived.
     #[inline]
-    fn hear(&mut self) -> Result<bool> {
+    fn hear(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
         while let Some(&awaited) = self.awaited.front() {
             let FirebirdConnection { link, statements, outcome, .. } = self;
             let none = Prepared::default();
@@ -271,12 +313,18 @@ impl FirebirdConnection {
             match (awaited, packet) {
                 (Awaited::Rows, Packet::Row(row)) => {
                     add_row(row, prepared, outcome, &mut self.blobs);
+                    if prepared.captured.is_some() {
+                        capture_row(row, &mut statements[self.statement], operation);
+                    }
                     continue;
                 }
                 (Awaited::Rows, Packet::Batch { last }) => self.exhausted = last,
                 (Awaited::Single, Packet::Single(row)) => {
                     if let Some(row) = row {
                         add_row(row, prepared, outcome, &mut self.blobs);
+                        if prepared.captured.is_some() {
+                            capture_row(row, &mut statements[self.statement], operation);
+                        }
                     }
                 }
                 (Awaited::Ignored, Packet::Response { .. }) => {}
@@ -299,8 +347,9 @@ impl FirebirdConnection {
                     Ok(description) => {
                         let prepared = &mut self.statements[self.statement];
                         let (order, reads, open) = (std::mem::take(&mut prepared.order), prepared.reads, prepared.open);
-                        *prepared =
-                            Prepared { reads, open, ..Prepared::new(prepared.handle, order, &description, false) };
+                        let statement = &script.statements[self.statement];
+                        let found = Prepared::of_script(prepared.handle, order, &description, script, statement);
+                        *prepared = Prepared { reads, open, ..found };
                     }
                     Err(failure) => outcome.fail_over(&failure),
                 },
@@ -321,15 +370,18 @@ impl FirebirdConnection {
 
     /// Runs the operation as far as the received bytes allow.
     #[inline]
-    pub fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+    pub fn go_on(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
         if self.link.is_stuck() {
             self.link.flush()?;
         }
         loop {
+            if self.sleep.wakes().is_some() && self.sleep.go_on(self.link.polled) == Step::Pending {
+                return Ok(Step::Pending);
+            }
             if self.stage == Stage::Opening && self.link.go_on_opening()? == Step::Pending {
                 return Ok(Step::Pending);
             }
-            if !self.hear()? {
+            if !self.hear(script, operation)? {
                 if self.link.receive()? {
                     continue;
                 }

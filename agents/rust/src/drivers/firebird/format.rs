@@ -3,7 +3,7 @@
 use super::xdr::{Put, Reader, padding};
 use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
-use crate::program::Parameter;
+use crate::program::{Parameter, Room};
 
 /// The character set of values that aren't text.
 const ASCII: u8 = 2;
@@ -154,15 +154,15 @@ impl Format {
     /// Encodes one message of parameters. An error if a value does not fit its description.
     #[inline]
     pub fn write<'a>(&self, outbox: &mut Vec<u8>, values: impl Iterator<Item = Parameter<'a>>) -> Result<()> {
-        let zeros = [0; 4];
-        let mut nulls = self.kinds.len().div_ceil(8);
-        nulls += padding(nulls);
-        while nulls > 0 {
-            outbox.extend_from_slice(&zeros);
-            nulls -= 4;
-        }
-        for (&kind, value) in self.kinds.iter().zip(values) {
+        let nulls = self.kinds.len().div_ceil(8);
+        let start = outbox.len();
+        outbox.resize(start + nulls + padding(nulls), 0);
+        for (at, (&kind, value)) in self.kinds.iter().zip(values).enumerate() {
             match (kind, value) {
+                (_, Parameter::Null) => outbox[start + at / 8] |= 1 << (at % 8),
+                (Kind::Varying, Parameter::Boolean(_) | Parameter::Real(_)) => {
+                    outbox.bytes(value.text(&mut Room::default()).unwrap_or_default());
+                }
                 (Kind::Varying, Parameter::Text(text) | Parameter::Bytes(text)) => outbox.bytes(text),
                 (Kind::Varying, Parameter::Integer(value)) => digits(outbox, value),
                 (kind, value) => {
@@ -171,7 +171,9 @@ impl Format {
                         Parameter::Text(text) => {
                             std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok())
                         }
-                        Parameter::Bytes(_) => None,
+                        Parameter::Real(value) if value.fract() == 0.0 => Some(value as i64),
+                        Parameter::Boolean(value) => Some(value.into()),
+                        Parameter::Bytes(_) | Parameter::Real(_) | Parameter::Null => None,
                     };
                     let fits = |number: i64| kind == Kind::Eight || i32::try_from(number).is_ok();
                     match number.filter(|number| fits(*number)) {

@@ -7,13 +7,15 @@ use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::drivers::network::wire::Inbox;
 use crate::failure::Result;
 use crate::program::{Operation, Script};
+use crate::query_mode::QueryMode;
 use crate::transport::socket::Mode;
 use crate::transport::traffic::Segments;
 use std::sync::Arc;
 
 impl Connection for FirebirdConnection {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
-        if self.script.as_ref().is_some_and(|known| known.statements == script.statements) {
+        script.check_travel(&[QueryMode::Prepared], false, "firebird")?;
+        if self.script.as_ref().is_some_and(|known| known.is_prepared_as(script)) {
             return Ok(());
         }
         self.script = None;
@@ -30,9 +32,10 @@ impl Connection for FirebirdConnection {
     }
 
     #[inline]
-    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        self.outcome.clear();
-        self.statement = operation.first;
+    fn begin(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
+        self.outcome.begin(operation);
+        (self.due, self.over) = (true, false);
+        self.sleep.clear();
         if self.per_request {
             self.forget_connection();
             for statement in &mut self.statements[operation.first..operation.last] {
@@ -49,7 +52,7 @@ impl Connection for FirebirdConnection {
     }
 
     #[inline]
-    fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+    fn proceed(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
         let step = self.go_on(script, operation);
         self.link.inbox.rest();
         self.forgive(step)
@@ -88,6 +91,16 @@ impl Connection for FirebirdConnection {
     #[inline]
     fn interest(&self) -> Option<Interest> {
         self.link.interest()
+    }
+
+    #[inline]
+    fn wakes(&self) -> Option<u64> {
+        self.sleep.wakes()
+    }
+
+    #[inline]
+    fn thought_ns(&self) -> u64 {
+        self.sleep.thought_ns()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests outside the load loop, each waiting for its response: preparing, queries, the server's version.
 
 use super::client::{Awaited, FirebirdConnection};
-use super::format::{Described, Format, Kind, describe};
+use super::format::{Described, Description, Format, Kind, describe};
 use super::inbox::Packet;
 use super::sql::{self, Verb};
 use super::statement::{self, Prepared};
@@ -90,7 +90,11 @@ impl FirebirdConnection {
         self.begin_now()?;
         let prepare = |statement: &Statement| match Prepared::of(statement) {
             Prepared { verb: None, reads, open, .. } => {
-                self.prepare_one(&statement.sql, false).map(|(prepared, _)| Prepared { reads, open, ..prepared })
+                self.describe_one(&statement.sql).map(|(handle, order, found)| Prepared {
+                    reads,
+                    open,
+                    ..Prepared::of_script(handle, order, &found, script, statement)
+                })
             }
             own => Ok(own),
         };
@@ -99,14 +103,21 @@ impl FirebirdConnection {
         prepared.and_then(|prepared| ended.map(|()| prepared))
     }
 
-    fn prepare_one(&mut self, sql: &str, text: bool) -> Result<(Prepared, Vec<Described>)> {
+    /// Prepares a statement for people: its rows come as text.
+    fn prepare_one(&mut self, sql: &str) -> Result<(Prepared, Vec<Described>)> {
+        let (handle, order, description) = self.describe_one(sql)?;
+        Ok((Prepared::new(handle, order, &description, true), description.columns))
+    }
+
+    /// Prepares a statement. Returns its handle, the order of its parameters and its description.
+    fn describe_one(&mut self, sql: &str) -> Result<(i32, Vec<usize>, Description)> {
         let (database, transaction) = (self.link.login.database, self.transaction.unwrap_or(0));
         let order = statement::prepare(&mut self.link.outbox, database, transaction, sql);
         // One flight gets two responses.
         let handle = self.answer()?.0;
         let described = self.answer().and_then(|(_, data)| describe(&data));
         match described {
-            Ok(description) => Ok((Prepared::new(handle, order, &description, text), description.columns)),
+            Ok(description) => Ok((handle, order, description)),
             Err(failure) => {
                 self.forget(&Prepared { handle, ..Prepared::own(Verb::Other) });
                 Err(failure)
@@ -149,7 +160,7 @@ impl FirebirdConnection {
 
     /// Runs one statement in the open transaction. None if it returns no rows.
     fn run_one(&mut self, sql: &str) -> Result<Option<Rows>> {
-        let (prepared, columns) = self.prepare_one(sql, true)?;
+        let (prepared, columns) = self.prepare_one(sql)?;
         let ran = if prepared.parameters.is_empty() {
             self.rows_of(&prepared)
         } else {

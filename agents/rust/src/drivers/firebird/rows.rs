@@ -6,7 +6,20 @@ use super::xdr::{Reader, padding};
 use crate::connection::Outcome;
 use crate::envelope::{Vault, opened_length};
 use crate::failure::Result;
+use crate::program::Operation;
 use crate::xxh3::{Xxh3, xxh3_64};
+
+/// Puts a row's values into variables.
+#[cold]
+pub fn capture_row(row: &[u8], prepared: &mut Prepared, operation: &mut Operation) {
+    let Some(captured) = &mut prepared.captured else { return };
+    captured.row();
+    let (captured, mut column) = (&*captured, 0);
+    prepared.columns.walk(&mut Reader::new(row), |_, value| {
+        captured.value(operation, column, value);
+        column += 1;
+    });
+}
 
 /// Counts a row. It excludes BLOBs: their content is hashed when it is read.
 #[inline]

@@ -4,7 +4,7 @@ use super::format::{Description, Format, PREPARE_ITEMS};
 use super::sql::{self, Verb};
 use super::xdr::Put;
 use crate::failure::Result;
-use crate::program::{Parameter, Statement};
+use crate::program::{Captured, Parameter, Script, Statement};
 
 const OP_TRANSACTION: i32 = 29;
 const OP_COMMIT: i32 = 30;
@@ -47,6 +47,8 @@ pub struct Prepared {
     pub parameters: Format,
     /// The number of `$1`, `$2` … for each parameter.
     pub order: Vec<usize>,
+    /// Where the values of its rows go, which then travel as text.
+    pub captured: Option<Captured>,
 }
 
 impl Prepared {
@@ -62,7 +64,24 @@ impl Prepared {
             columns: if text { Format::text(columns) } else { Format::native(columns) },
             parameters: Format::parameters(&description.parameters),
             order,
+            captured: None,
         }
+    }
+
+    /// The same for a statement of a script.
+    pub fn of_script(
+        handle: i32,
+        order: Vec<usize>,
+        description: &Description,
+        script: &Script,
+        statement: &Statement,
+    ) -> Prepared {
+        let captured = statement.into.as_ref().map(|_| {
+            let mut captured = Captured::default();
+            description.columns.iter().for_each(|column| captured.column(script, statement, &column.name));
+            captured
+        });
+        Prepared { captured, ..Prepared::new(handle, order, description, statement.into.is_some()) }
     }
 
     /// A statement that the server doesn't know yet.

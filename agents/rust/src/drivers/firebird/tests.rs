@@ -2,6 +2,7 @@
 
 use super::connect;
 use crate::arm::Arm;
+use crate::cut_slices::cut_slices;
 use crate::load::{Plan, Tally};
 use crate::message::{Arrivals, Connect, Line, Request};
 use crate::program::{Program, Script};
@@ -131,11 +132,7 @@ fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
     let each = (accept().len() + 2 * long(0).len()) as u64;
     let port = server(vec![accept(), long(1), long(0)], Duration::from_millis(2));
     let mut arm = arm(port, CONNECTIONS as usize);
-    for slice in 0..6 {
-        let length_ns = 150_000_000 + slice * 1_000_000;
-        let cut = Plan { length_ns, discard_ns: 50_000_000, ..plan(None) };
-        let tally = arm.slice(&script(NOTHING), &cut, &mut || ()).unwrap().tally;
-        assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
+    cut_slices(&mut *arm, &script(NOTHING), &plan(None), CONNECTIONS, |slice, tally| {
         // Operations that ended just before the slice may have the ends of their connections in it, and vice versa.
         let ends = tally.operations + CONNECTIONS;
         let (received, all) = (tally.traffic.bytes_received, tally.operations * each);
@@ -144,7 +141,7 @@ fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
             "slice {slice}: {} operations, {received} bytes, not {all}",
             tally.operations
         );
-    }
+    });
 }
 
 #[test]

@@ -15,6 +15,7 @@ const COLUMNS: [&str; 9] = ["status", "location", "server", "body", "length", "t
 
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        script.must_not_decide("http")?;
         if script.has_loops() {
             return Err(Failure::statement(
                 "a variable of kind \"each\" works in SQL statements only, not in requests",
@@ -26,7 +27,7 @@ impl<E: Exchange> Connection for Client<E> {
     }
 
     #[inline]
-    fn begin(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+    fn begin(&mut self, _: &Script, operation: &mut Operation) -> Result<Step> {
         self.outcome.clear();
         self.thinking.clear();
         self.number = operation.first;
@@ -38,7 +39,7 @@ impl<E: Exchange> Connection for Client<E> {
     }
 
     #[inline]
-    fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+    fn proceed(&mut self, _: &Script, operation: &mut Operation) -> Result<Step> {
         let step = match (self.is_overdue(), self.stage) {
             (false, _) => self.go_on(operation),
             (true, Stage::Opening) => Err(self.not_opened()),
@@ -103,7 +104,7 @@ impl<E: Exchange> Connection for Client<E> {
     }
 
     /// After the server closed the connection or sent an unexpected response, the next request reconnects or fails.
-    fn unexpected_input(&mut self, _: &Script, _: &Operation) -> Result<()> {
+    fn unexpected_input(&mut self, _: &Script, _: &mut Operation) -> Result<()> {
         if let Some((_, line)) = self.current() {
             if let Err(surplus) = line.attend() {
                 self.surplus = Some(surplus);
@@ -149,12 +150,12 @@ impl<E: Exchange> Client<E> {
         const LOOK_MS: i32 = 1000;
         let (script, mut operation) = (Script::default(), Operation::default());
         operation.last = 1;
-        let mut step = self.begin(&script, &operation)?;
+        let mut step = self.begin(&script, &mut operation)?;
         while step == Step::Pending {
             if self.polled {
                 self.is_ready(LOOK_MS);
             }
-            step = self.proceed(&script, &operation)?;
+            step = self.proceed(&script, &mut operation)?;
         }
         if let Some(fault) = self.outcome.error.take() {
             let text = fault.text.strip_prefix(&format!("{}: ", fault.kind)).unwrap_or(&fault.text);

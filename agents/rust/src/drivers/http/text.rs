@@ -1,8 +1,7 @@
 //! Texts of requests with places for an operation's values.
 
-use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
-use crate::program::{Operation, Parameter};
+use crate::program::{Operation, Parameter, Room};
 use std::ops::Range;
 
 /// A text with `$1`, `$2`…: literal pieces and values.
@@ -80,7 +79,7 @@ impl Text {
     }
 
     pub fn put(&self, operation: &Operation, into: &mut Vec<u8>) {
-        let mut digits = [0; DIGITS];
+        let mut digits = Room::default();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(range) => into.extend_from_slice(&self.literals[range.clone()]),
@@ -94,7 +93,7 @@ impl Text {
 
     /// Length of the text that `put` writes; not for paths, whose values may grow by encoding.
     pub fn length(&self, operation: &Operation) -> usize {
-        let mut digits = [0; DIGITS];
+        let mut digits = Room::default();
         let length = |piece: &Piece| match piece {
             Piece::Literal(range) => range.len(),
             Piece::Value(variable) => bytes(operation.parameter(*variable), &mut digits).len(),
@@ -103,11 +102,8 @@ impl Text {
     }
 }
 
-fn bytes<'a>(value: Parameter<'a>, digits: &'a mut [u8; DIGITS]) -> &'a [u8] {
-    match value {
-        Parameter::Integer(value) => decimal(value, digits),
-        Parameter::Text(text) | Parameter::Bytes(text) => text,
-    }
+fn bytes<'a>(value: Parameter<'a>, digits: &'a mut Room) -> &'a [u8] {
+    value.text(digits).unwrap_or_default()
 }
 
 /// Bytes for a request's first line: percent-encoded where necessary.

@@ -1,8 +1,7 @@
 //! Parses a statement's text into a command.
 
-use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
-use crate::program::{Operation, Parameter, Statement};
+use crate::program::{Operation, Room, Statement};
 
 /// A command with placeholders for an operation's values: `SET row-$1 "two words"`.
 #[derive(Debug, PartialEq)]
@@ -43,14 +42,14 @@ impl Command {
     /// Bytes of one word with an operation's values in place.
     #[inline]
     pub fn size(&self, word: usize, operation: &Operation) -> usize {
-        let mut digits = [0; DIGITS];
+        let mut digits = Room::default();
         self.words[word].iter().map(|piece| bytes(piece, operation, &mut digits).len()).sum()
     }
 
     /// Appends one word with an operation's values in place.
     #[inline]
     pub fn put_word(&self, word: usize, operation: &Operation, into: &mut Vec<u8>) {
-        let mut digits = [0; DIGITS];
+        let mut digits = Room::default();
         for piece in &self.words[word] {
             into.extend_from_slice(bytes(piece, operation, &mut digits));
         }
@@ -140,13 +139,10 @@ fn pieces(word: &str, parameters: &[usize]) -> Result<Vec<Piece>> {
     Ok(found)
 }
 
-fn bytes<'a>(piece: &'a Piece, operation: &'a Operation, digits: &'a mut [u8; DIGITS]) -> &'a [u8] {
+fn bytes<'a>(piece: &'a Piece, operation: &'a Operation, digits: &'a mut Room) -> &'a [u8] {
     match piece {
         Piece::Literal(text) => text,
-        Piece::Value(variable) => match operation.parameter(*variable) {
-            Parameter::Integer(value) => decimal(value, digits),
-            Parameter::Text(text) | Parameter::Bytes(text) => text,
-        },
+        Piece::Value(variable) => operation.parameter(*variable).text(digits).unwrap_or_default(),
     }
 }
 

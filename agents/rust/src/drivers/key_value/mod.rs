@@ -44,12 +44,16 @@ impl<D: Dialect> Wire for KeyValue<D> {
 }
 
 impl<D: Dialect> Protocol for KeyValue<D> {
+    const NAME: &'static str = "key-value";
+
     fn check(&self, script: &Script) -> Result<()> {
+        script.must_not_decide(Self::NAME)?;
         read(script).map(drop)
     }
 
     /// The server prepares nothing: the commands are parsed here.
     fn prepare(&mut self, _: &mut Link<Self>, script: &Script) -> Result<()> {
+        self.check(script)?;
         self.commands = read(script)?;
         Ok(())
     }
@@ -73,7 +77,13 @@ impl<D: Dialect> Protocol for KeyValue<D> {
 
     /// Each value of the reply counts as a row; a null or a miss counts as none.
     #[inline]
-    fn hear(&mut self, link: &mut Link<Self>, outcome: &mut Outcome) -> Result<Option<Ready>> {
+    fn hear(
+        &mut self,
+        link: &mut Link<Self>,
+        _: &Script,
+        _: &mut Operation,
+        outcome: &mut Outcome,
+    ) -> Result<Option<Ready>> {
         while let Some((part, last)) = link.inbox.next(true)? {
             match part {
                 Part::Hash(hash) => outcome.row(hash),

@@ -16,7 +16,9 @@ use super::network::wire::Wire;
 use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::message::Server;
-use crate::program::{Operation, Script};
+use crate::program::{Captured, Operation, Script, Statement};
+use crate::query_mode::QueryMode;
+use crate::xxh3::xxh3_64;
 use answers::{AUTOCOMMIT, Answers, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Part};
 use login::Login;
 use outbox::{Outbox, Prepared};
@@ -35,6 +37,8 @@ pub struct Mysql {
     opening: bool,
     /// The running statement, if it was prepared: its rows are in the binary protocol.
     running: Option<usize>,
+    /// Of a running statement whose rows go into variables: its number, and where they go. It travels as text, and so do its rows.
+    captured: Option<(usize, Captured)>,
 }
 
 impl Wire for Mysql {
@@ -46,6 +50,9 @@ impl Wire for Mysql {
 }
 
 impl Protocol for Mysql {
+    const MODES: &'static [QueryMode] = &[QueryMode::Prepared, QueryMode::Simple];
+    const NAME: &'static str = "mysql";
+
     fn check(&self, script: &Script) -> Result<()> {
         // Which of both the server is becomes known only once a connection is open.
         let fits = |statement| with_marks(statement, true).or_else(|_| with_marks(statement, false));
@@ -58,7 +65,10 @@ impl Protocol for Mysql {
         }
         for statement in &script.statements {
             let (sql, variables) = with_marks(statement, takes_backslash(link))?;
-            self.statements.push(prepare(link, &sql, variables)?);
+            let varies = variables.iter().any(|variable| script.is_computed(*variable));
+            let prepared = if statement.into.is_some() { None } else { prepare(link, &sql, variables)? };
+            let prepared = prepared.map(|prepared| Prepared { varies, ..prepared });
+            self.statements.push(prepared);
         }
         Ok(())
     }
@@ -69,6 +79,7 @@ impl Protocol for Mysql {
             Some(prepared) => {
                 self.opening = script.statements[number].open;
                 self.running = Some(number);
+                self.captured = None;
                 let next = Outbox(&mut link.outbox).execute(prepared, operation);
                 link.inbox.expect(next);
             }
@@ -80,6 +91,7 @@ impl Protocol for Mysql {
     fn run_unprepared(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
         self.opening = script.statements[number].open;
         self.running = None;
+        self.captured = script.statements[number].into.as_ref().map(|_| (number, Captured::default()));
         let backslash = takes_backslash(link);
         let next = Outbox(&mut link.outbox).query_with_values(&script.statements[number], operation, backslash);
         link.inbox.expect(next);
@@ -88,13 +100,30 @@ impl Protocol for Mysql {
     fn say(&mut self, link: &mut Link<Mysql>, sql: &str) {
         self.opening = false;
         self.running = None;
+        self.captured = None;
         let next = Outbox(&mut link.outbox).query(sql);
         link.inbox.expect(next);
     }
 
     #[inline]
-    fn hear(&mut self, link: &mut Link<Mysql>, outcome: &mut Outcome) -> Result<Option<Ready>> {
-        while let Some(part) = link.inbox.part(!self.opening)? {
+    fn hear(
+        &mut self,
+        link: &mut Link<Mysql>,
+        script: &Script,
+        operation: &mut Operation,
+        outcome: &mut Outcome,
+    ) -> Result<Option<Ready>> {
+        while let Some(part) = link.inbox.part(!self.opening && self.captured.is_none())? {
+            let part = match &mut self.captured {
+                Some((number, captured)) => {
+                    let statement = &script.statements[*number];
+                    match capture(part, captured, script, statement, operation, outcome)? {
+                        Some(part) => part,
+                        None => continue,
+                    }
+                }
+                None => part,
+            };
             match part {
                 Part::Row(hash) => outcome.row(hash),
                 Part::Result { described: true } if self.opening => {
@@ -138,6 +167,38 @@ impl Protocol for Mysql {
         }
         answer
     }
+}
+
+/// Puts the values of rows into variables, and checks their number at the end. Returns parts that are nothing else's concern.
+#[cold]
+fn capture<'a>(
+    part: Part<'a>,
+    captured: &mut Captured,
+    script: &Script,
+    statement: &Statement,
+    operation: &mut Operation,
+    outcome: &mut Outcome,
+) -> Result<Option<Part<'a>>> {
+    match part {
+        Part::Result { .. } => captured.forget_columns(),
+        Part::Column(body) => captured.column(script, statement, &column_name(body)?),
+        Part::KeptRow(body) => {
+            outcome.row(xxh3_64(body));
+            captured.row();
+            let (mut fields, mut column) = (Fields(body), 0);
+            while !fields.0.is_empty() {
+                captured.value(operation, column, fields.value()?);
+                column += 1;
+            }
+        }
+        Part::LongRow => outcome.fail(&Failure::statement("\\gset: a row is too long")),
+        Part::End => {
+            captured.end(statement).unwrap_or_else(|failure| outcome.fail(&failure));
+            return Ok(Some(Part::End));
+        }
+        other => return Ok(Some(other)),
+    }
+    Ok(None)
 }
 
 impl Mysql {
@@ -196,7 +257,7 @@ fn prepare(link: &mut Link<Mysql>, sql: &str, variables: Vec<usize>) -> Result<O
         let given = variables.len();
         return Err(Failure::statement(format!("{sql}: the server sees {marks} parameters, not {given}")));
     }
-    Ok(Some(Prepared { id, variables, typed: false, types }))
+    Ok(Some(Prepared { id, variables, typed: false, varies: false, types }))
 }
 
 fn allow_several(link: &mut Link<Mysql>, allowed: bool) -> Result<()> {

@@ -60,7 +60,7 @@ mod tests {
     use crate::envelope::Key;
 
     fn vault() -> Vault {
-        Vault::new(&Key::read("aes256-gcm", &"5a".repeat(32)).unwrap()).unwrap()
+        Vault::new(&Key::read("aes256-gcm", &"5a".repeat(32), None).unwrap()).unwrap()
     }
 
     /// A sealed value after its length.

@@ -3,7 +3,7 @@
 use super::packets::{FULL_BYTES, HEADER_BYTES};
 use super::placeholders::{Piece, pieces};
 use crate::decimal::{DIGITS, decimal};
-use crate::program::{Operation, Parameter, Statement};
+use crate::program::{Operation, Parameter, Room, Statement};
 
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
@@ -12,6 +12,7 @@ const CLOSE: u8 = 0x19;
 const SET_OPTION: u8 = 0x1b;
 
 const LONGLONG: [u8; 2] = [0x08, 0];
+const DOUBLE: [u8; 2] = [0x05, 0];
 const VAR_STRING: [u8; 2] = [0xfd, 0];
 /// Bytes without a character set.
 const BLOB: [u8; 2] = [0xfc, 0];
@@ -24,6 +25,8 @@ pub struct Prepared {
     pub variables: Vec<usize>,
     /// The server knows the types of its parameters.
     pub typed: bool,
+    /// Their types may change from run to run.
+    pub varies: bool,
     /// Types of its result's columns, as the server described them last.
     pub types: Vec<u8>,
 }
@@ -105,22 +108,26 @@ impl Outbox<'_> {
         self.0.extend_from_slice(&[0, 1, 0, 0, 0]);
         let variables = prepared.variables.as_slice();
         if !variables.is_empty() {
-            // No value is NULL.
-            self.0.resize(self.0.len() + variables.len().div_ceil(8), 0);
+            let nulls = self.0.len();
+            self.0.resize(nulls + variables.len().div_ceil(8), 0);
             self.0.push(u8::from(!prepared.typed));
             if !prepared.typed {
-                prepared.typed = true;
+                prepared.typed = !prepared.varies;
                 for &variable in variables {
                     self.0.extend_from_slice(&match value(operation, variable) {
-                        Parameter::Integer(_) => LONGLONG,
-                        Parameter::Text(_) => VAR_STRING,
+                        Parameter::Integer(_) | Parameter::Boolean(_) => LONGLONG,
+                        Parameter::Real(_) => DOUBLE,
+                        Parameter::Text(_) | Parameter::Null => VAR_STRING,
                         Parameter::Bytes(_) => BLOB,
                     });
                 }
             }
-            for &variable in variables {
+            for (at, &variable) in variables.iter().enumerate() {
                 match value(operation, variable) {
                     Parameter::Integer(value) => self.0.extend_from_slice(&value.to_le_bytes()),
+                    Parameter::Boolean(value) => self.0.extend_from_slice(&i64::from(value).to_le_bytes()),
+                    Parameter::Real(value) => self.0.extend_from_slice(&value.to_le_bytes()),
+                    Parameter::Null => self.0[nulls + at / 8] |= 1 << (at % 8),
                     Parameter::Text(text) | Parameter::Bytes(text) => {
                         put_length(text.len(), self.0);
                         self.0.extend_from_slice(text);
@@ -162,6 +169,9 @@ impl Outbox<'_> {
             Parameter::Integer(value) => return self.0.extend_from_slice(decimal(value, &mut [0; DIGITS])),
             Parameter::Text(text) => text,
             Parameter::Bytes(bytes) => return self.bytes(bytes),
+            other => {
+                return self.0.extend_from_slice(other.text(&mut Room::default()).unwrap_or(b"NULL"));
+            }
         };
         self.0.push(b'\'');
         for &byte in text {
@@ -248,7 +258,7 @@ mod tests {
     #[test]
     fn types_travel_once_and_values_every_time() {
         let (_, operation) = drawn("$1 $2", &["-2", "ab"]);
-        let mut prepared = Prepared { id: 7, variables: vec![1, 0, 1], typed: false, types: vec![] };
+        let mut prepared = Prepared { id: 7, variables: vec![1, 0, 1], typed: false, varies: false, types: vec![] };
         let mut bytes = Vec::new();
         assert_eq!(Outbox(&mut bytes).execute(&mut prepared, &operation), 1);
         let head = b"\x17\x07\0\0\0\0\x01\0\0\0";

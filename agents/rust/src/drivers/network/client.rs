@@ -2,7 +2,7 @@
 
 use super::facts;
 use super::link::Link;
-use super::protocol::Protocol;
+use super::protocol::{Protocol, Ready};
 use super::setup::Setup;
 use super::target::Target;
 use super::wire::{Inbox, Login, Protection};
@@ -11,7 +11,9 @@ use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
 use crate::opening;
-use crate::program::{Operation, Script};
+use crate::program::{Next, Operation, Script};
+use crate::query_mode::QueryMode;
+use crate::think::Thinking;
 use crate::transport::socket::{Mode, resolve};
 use crate::transport::tls::{Application, Facts, TlsClient};
 use crate::transport::traffic::Segments;
@@ -65,6 +67,12 @@ struct Client<P: Protocol> {
     prepared: Option<Arc<Script>>,
     /// The running statement.
     statement: usize,
+    /// Ends of results that are still to come.
+    answers: u32,
+    /// What the last end of a result said.
+    ready: Ready,
+    /// The time that the operation is asleep.
+    sleep: Thinking,
     /// With `per_request`: how many setup statements have run on this connection.
     set_up: usize,
     rolling_back: bool,
@@ -80,6 +88,9 @@ impl<P: Protocol> Client<P> {
             per_request,
             prepared: None,
             statement: 0,
+            answers: 0,
+            ready: Ready::default(),
+            sleep: Thinking::default(),
             set_up: 0,
             rolling_back: false,
             outcome: Outcome::default(),
@@ -96,44 +107,136 @@ impl<P: Protocol> Client<P> {
         Ok(facts)
     }
 
-    /// Sends the next statement.
+    /// Appends the statement to the outbox.
     #[inline]
-    fn send_statement(&mut self, script: &Script, operation: &Operation) -> Result<()> {
-        if self.per_request {
+    fn put_statement(&mut self, script: &Script, operation: &Operation) {
+        let Client { protocol, link, statement, .. } = self;
+        match script.mode {
+            QueryMode::Simple => protocol.run_simple(link, script, *statement, operation),
             // A connection for one operation gains nothing from a separate prepare.
-            self.protocol.run_unprepared(&mut self.link, script, self.statement, operation);
-        } else {
-            self.protocol.run(&mut self.link, script, self.statement, operation);
+            QueryMode::Prepared if !self.per_request => protocol.run(link, script, *statement, operation),
+            QueryMode::Prepared | QueryMode::Extended => protocol.run_unprepared(link, script, *statement, operation),
         }
+    }
+
+    /// Sends what comes next, or falls asleep. `false`: the operation is over.
+    #[inline]
+    fn send_next(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
+        loop {
+            match script.advance(operation) {
+                Ok(Next::Run(statement)) => {
+                    self.statement = statement;
+                    self.put_statement(script, operation);
+                    if operation.piped {
+                        self.protocol.continue_pipeline(&mut self.link);
+                        continue;
+                    }
+                    self.answers = 1;
+                    self.link.flush()?;
+                    return Ok(true);
+                }
+                Ok(Next::End) => return Ok(false),
+                Ok(next) => {
+                    if let Some(going) = self.go_without_statement(next)? {
+                        return Ok(going);
+                    }
+                }
+                Err(failure) => {
+                    self.outcome.fail(&failure);
+                    return self.give_up(operation);
+                }
+            }
+        }
+    }
+
+    /// Does what is no statement. None: at once.
+    #[cold]
+    fn go_without_statement(&mut self, next: Next) -> Result<Option<bool>> {
+        match next {
+            Next::Sleep(ns) => {
+                self.sleep.sleep(ns);
+                self.link.flush()?;
+            }
+            Next::Sync => {
+                self.protocol.sync(&mut self.link);
+                self.answers += 1;
+                return Ok(None);
+            }
+            _ => {
+                self.protocol.sync(&mut self.link);
+                self.answers += 1;
+                self.link.flush()?;
+            }
+        }
+        Ok(Some(true))
+    }
+
+    /// The operation has failed without the server's doing: awaits what is under way, and rolls back if a transaction is open.
+    #[cold]
+    fn give_up(&mut self, operation: &mut Operation) -> Result<bool> {
+        if std::mem::take(&mut operation.piped) {
+            return self.go_without_statement(Next::EndPipeline).map(|_| true);
+        }
+        if !self.ready.to_roll_back {
+            return Ok(false);
+        }
+        self.roll_back().map(|()| true)
+    }
+
+    fn roll_back(&mut self) -> Result<()> {
+        self.rolling_back = true;
+        self.answers = 1;
+        self.protocol.say(&mut self.link, "ROLLBACK");
         self.link.flush()
     }
 
-    /// Runs the operation as far as the received bytes allow.
+    /// After an operation's error: rolls back, or begins it again if the server could not serialize it. `false`: it is over.
+    #[cold]
+    fn go_on_after_error(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
+        self.link.last_error = None;
+        if self.ready.to_roll_back && !self.rolling_back {
+            self.roll_back()?;
+            return Ok(true);
+        }
+        if !self.outcome.begins_again(script.tries) {
+            return Ok(false);
+        }
+        self.rolling_back = false;
+        script.draw_again(operation);
+        self.send_next(script, operation)
+    }
+
+    /// Runs the operation as far as the received bytes and the clock allow.
     #[inline]
-    fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+    fn go_on(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
         if self.link.is_stuck() {
             self.link.flush()?;
         }
         loop {
-            let Some(ready) = self.protocol.hear(&mut self.link, &mut self.outcome)? else {
-                if self.link.receive()? {
+            if self.sleep.wakes().is_some() {
+                if self.sleep.go_on(self.link.polled) == Step::Pending {
+                    return Ok(Step::Pending);
+                }
+            } else {
+                let heard = self.protocol.hear(&mut self.link, script, operation, &mut self.outcome)?;
+                let Some(ready) = heard else {
+                    if self.link.receive()? {
+                        continue;
+                    }
+                    return Ok(Step::Pending);
+                };
+                self.ready = ready;
+                self.answers = self.answers.saturating_sub(1);
+                if self.answers > 0 {
                     continue;
                 }
-                return Ok(Step::Pending);
-            };
-            self.statement = script.after(operation, self.statement);
-            if self.outcome.error.is_some() {
-                self.link.last_error = None;
-                if ready.to_roll_back && !self.rolling_back {
-                    self.rolling_back = true;
-                    self.protocol.say(&mut self.link, "ROLLBACK");
-                    self.link.flush()?;
-                } else {
-                    return Ok(Step::Done);
-                }
-            } else if self.statement < operation.last {
-                self.send_statement(script, operation)?;
+            }
+            let goes_on = if self.outcome.error.is_some() {
+                self.go_on_after_error(script, operation)?
             } else {
+                self.send_next(script, operation)?
+            };
+            if !goes_on {
                 return Ok(Step::Done);
             }
             if self.link.polled {
@@ -143,24 +246,28 @@ impl<P: Protocol> Client<P> {
     }
 
     /// On a new connection: sends the rest of its setup, one statement at a time, then the operation's first statement.
-    fn send_first(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+    /// `false`: the operation is over without one.
+    fn send_first(&mut self, script: &Script, operation: &mut Operation) -> Result<bool> {
         match self.setup.statements(&self.link).get(self.set_up) {
             Some(statement) => {
                 self.protocol.say(&mut self.link, statement);
-                self.link.flush()
+                self.link.flush().map(|()| true)
             }
-            None => self.send_statement(script, operation),
+            None => self.send_next(script, operation),
         }
     }
 
     /// One operation on its own connection.
-    fn go_on_per_request(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+    fn go_on_per_request(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
         if !self.link.is_open() {
             if self.link.go_on_opening()? == Step::Pending {
                 return Ok(Step::Pending);
             }
             self.set_up = 0;
-            self.send_first(script, operation)?;
+            if !self.send_first(script, operation)? {
+                self.link.close();
+                return Ok(Step::Done);
+            }
             if self.link.polled {
                 return Ok(Step::Pending);
             }
@@ -169,7 +276,7 @@ impl<P: Protocol> Client<P> {
             if self.link.is_stuck() {
                 self.link.flush()?;
             }
-            if self.protocol.hear(&mut self.link, &mut self.outcome)?.is_none() {
+            if self.protocol.hear(&mut self.link, script, operation, &mut self.outcome)?.is_none() {
                 if self.link.receive()? {
                     continue;
                 }
@@ -184,7 +291,10 @@ impl<P: Protocol> Client<P> {
             // The setup's responses are not part of the operation.
             self.outcome.clear();
             self.set_up += 1;
-            self.send_first(script, operation)?;
+            if !self.send_first(script, operation)? {
+                self.link.close();
+                return Ok(Step::Done);
+            }
             if self.link.polled {
                 return Ok(Step::Pending);
             }
@@ -208,11 +318,12 @@ impl<P: Protocol> Client<P> {
 
 impl<P: Protocol> Connection for Client<P> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
-        if self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
+        script.check_travel(P::MODES, P::PIPELINES, P::NAME)?;
+        if self.prepared.as_ref().is_some_and(|known| known.is_prepared_as(script)) {
             return Ok(());
         }
         self.prepared = None;
-        if self.per_request {
+        if self.per_request || script.mode != QueryMode::Prepared {
             self.protocol.check(script)?;
         } else {
             self.protocol.prepare(&mut self.link, script)?;
@@ -223,21 +334,21 @@ impl<P: Protocol> Connection for Client<P> {
     }
 
     #[inline]
-    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        self.outcome.clear();
-        self.statement = operation.first;
+    fn begin(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
+        self.outcome.begin(operation);
         self.rolling_back = false;
+        (self.ready, self.answers) = (Ready::default(), 0);
+        self.sleep.clear();
         if self.per_request {
             let mode = if self.link.polled { Mode::Polled } else { Mode::Blocking };
             let begun = self.link.start_opening(mode).map(|()| Step::Pending);
             return self.forgive(begun);
         }
-        self.send_statement(script, operation)?;
-        Ok(Step::Pending)
+        Ok(if self.send_next(script, operation)? { Step::Pending } else { Step::Done })
     }
 
     #[inline]
-    fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+    fn proceed(&mut self, script: &Script, operation: &mut Operation) -> Result<Step> {
         let step = if self.per_request {
             let step = self.go_on_per_request(script, operation);
             self.forgive(step)
@@ -280,5 +391,15 @@ impl<P: Protocol> Connection for Client<P> {
     #[inline]
     fn interest(&self) -> Option<Interest> {
         self.link.interest()
+    }
+
+    #[inline]
+    fn wakes(&self) -> Option<u64> {
+        self.sleep.wakes()
+    }
+
+    #[inline]
+    fn thought_ns(&self) -> u64 {
+        self.sleep.thought_ns()
     }
 }

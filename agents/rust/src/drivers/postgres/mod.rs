@@ -12,7 +12,9 @@ use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::envelope::Vault;
 use crate::failure::{Failure, Result};
 use crate::message::Server;
-use crate::program::{Operation, Script, Statement};
+use crate::program::{Captured, Operation, Script, Statement};
+use crate::query_mode::QueryMode;
+use crate::xxh3::xxh3_64;
 use inbox::{Fields, Inbox, Message, error_of};
 use login::Login;
 use outbox::Outbox;
@@ -24,6 +26,10 @@ pub struct Postgres {
     opening: bool,
     /// Formats of an unprepared statement's values. Reused.
     formats: Vec<u8>,
+    /// Of a running statement whose rows go into variables; None: they don't.
+    captured: Option<Captured>,
+    /// The running statement.
+    running: usize,
 }
 
 /// A statement that the server has prepared.
@@ -32,6 +38,8 @@ struct Prepared {
     /// The formats of its values and of its rows' columns, encoded for `Bind`.
     formats: Vec<u8>,
     results: Vec<u8>,
+    /// Where the values of its rows go.
+    captured: Option<Captured>,
 }
 
 /// All values travel as text.
@@ -47,6 +55,10 @@ impl Wire for Postgres {
 }
 
 impl Protocol for Postgres {
+    const MODES: &'static [QueryMode] = &[QueryMode::Prepared, QueryMode::Extended, QueryMode::Simple];
+    const PIPELINES: bool = true;
+    const NAME: &'static str = "postgres";
+
     fn check(&self, _: &Script) -> Result<()> {
         Ok(())
     }
@@ -59,22 +71,32 @@ impl Protocol for Postgres {
         for (number, statement) in script.statements.iter().enumerate() {
             let name = format!("s{number}");
             outbox.parse(&name, &statement.sql);
-            if statement.open {
+            if statement.open || statement.into.is_some() {
                 outbox.describe_statement(&name);
             }
             let mut formats = Vec::new();
             put_formats(script, statement, &mut formats);
-            self.statements.push(Prepared { name: name.into_bytes(), formats, results: ALL_TEXT.into() });
+            self.statements.push(Prepared {
+                name: name.into_bytes(),
+                formats,
+                results: ALL_TEXT.into(),
+                captured: statement.into.as_ref().map(|_| Captured::default()),
+            });
         }
         outbox.sync();
-        let described = script.statements.iter().enumerate().filter(|(_, statement)| statement.open);
+        let described =
+            script.statements.iter().enumerate().filter(|(_, statement)| statement.open || statement.into.is_some());
         let (mut described, statements) = (described.map(|(number, _)| number), &mut self.statements);
         dialogue(link, |tag, body| {
             // Columns of a statement's rows, or that it has none.
             if tag == b'T' || tag == b'n' {
-                let number = described.next();
-                if let Some(prepared) = number.and_then(|number| statements.get_mut(number)).filter(|_| tag == b'T') {
+                let Some(number) = described.next().filter(|_| tag == b'T') else { return };
+                let (prepared, statement) = (&mut statements[number], &script.statements[number]);
+                if statement.open {
                     prepared.results = binary_bytes(body);
+                }
+                if let Some(captured) = &mut prepared.captured {
+                    note_columns(body, captured, script, statement);
                 }
             }
         })
@@ -83,7 +105,9 @@ impl Protocol for Postgres {
     #[inline]
     fn run(&mut self, link: &mut Link<Postgres>, script: &Script, number: usize, operation: &Operation) {
         let (prepared, statement) = (&self.statements[number], &script.statements[number]);
-        self.opening = statement.open;
+        self.opening = statement.open || (operation.piped && self.opening);
+        self.captured.clone_from(&prepared.captured);
+        self.running = number;
         let mut outbox = Outbox(&mut link.outbox);
         outbox.run(&prepared.name, &prepared.formats, &prepared.results, statement, operation);
     }
@@ -91,25 +115,69 @@ impl Protocol for Postgres {
     /// Unnamed, parsed in the same flight.
     fn run_unprepared(&mut self, link: &mut Link<Postgres>, script: &Script, number: usize, operation: &Operation) {
         let statement = &script.statements[number];
-        self.opening = statement.open;
+        self.opening = statement.open || (operation.piped && self.opening);
+        self.captured = statement.into.as_ref().map(|_| Captured::default());
+        self.running = number;
         put_formats(script, statement, &mut self.formats);
         let mut outbox = Outbox(&mut link.outbox);
         outbox.parse("", &statement.sql);
-        outbox.run(b"", &self.formats, &ALL_TEXT, statement, operation);
+        match self.captured {
+            None => outbox.run(b"", &self.formats, &ALL_TEXT, statement, operation),
+            Some(_) => outbox.run_described(&self.formats, &ALL_TEXT, statement, operation),
+        }
+    }
+
+    fn run_simple(&mut self, link: &mut Link<Postgres>, script: &Script, number: usize, operation: &Operation) {
+        let statement = &script.statements[number];
+        self.opening = statement.open;
+        self.captured = statement.into.as_ref().map(|_| Captured::default());
+        self.running = number;
+        let backslash = link.login.backslash_escapes;
+        Outbox(&mut link.outbox).query_with_values(statement, operation, backslash);
+    }
+
+    fn continue_pipeline(&mut self, link: &mut Link<Postgres>) {
+        Outbox(&mut link.outbox).without_sync();
+    }
+
+    fn sync(&mut self, link: &mut Link<Postgres>) {
+        Outbox(&mut link.outbox).sync();
     }
 
     fn say(&mut self, link: &mut Link<Postgres>, sql: &str) {
         self.opening = false;
+        self.captured = None;
         Outbox(&mut link.outbox).query(sql);
     }
 
     #[inline]
-    fn hear(&mut self, link: &mut Link<Postgres>, outcome: &mut Outcome) -> Result<Option<Ready>> {
-        while let Some(message) = link.inbox.next(!self.opening)? {
+    fn hear(
+        &mut self,
+        link: &mut Link<Postgres>,
+        script: &Script,
+        operation: &mut Operation,
+        outcome: &mut Outcome,
+    ) -> Result<Option<Ready>> {
+        while let Some(message) = link.inbox.next(!self.opening && self.captured.is_none())? {
             match message {
                 Message::Row(hash) => outcome.row(hash),
                 Message::Other { tag: b'Z', body } => {
-                    return Ok(Some(Ready { to_roll_back: body.first() != Some(&b'I') }));
+                    let ready = Ready { to_roll_back: body.first() != Some(&b'I') };
+                    if let Some(captured) = &self.captured {
+                        captured.end(&script.statements[self.running]).unwrap_or_else(|failure| outcome.fail(&failure));
+                    }
+                    return Ok(Some(ready));
+                }
+                Message::Other { tag: tag @ (b'T' | b'D'), body } if self.captured.is_some() => {
+                    if let Some(captured) = &mut self.captured {
+                        if tag == b'T' {
+                            captured.forget_columns();
+                            note_columns(body, captured, script, &script.statements[self.running]);
+                        } else {
+                            outcome.row(xxh3_64(body));
+                            capture_row(body, captured, operation);
+                        }
+                    }
                 }
                 Message::Other { tag: b'D', body } => outcome.opened_row(|vault, row| open_row(body, vault, row)),
                 Message::Other { tag: b'E', body } => {
@@ -124,6 +192,9 @@ impl Protocol for Postgres {
                     link.flush()?;
                 }
                 Message::TooLong if self.opening => outcome.fail(&Failure::statement("a row is too long to be opened")),
+                Message::TooLong if self.captured.is_some() => {
+                    outcome.fail(&Failure::statement("\\gset: a row is too long"));
+                }
                 Message::Other { .. } | Message::TooLong => {}
             }
         }
@@ -148,6 +219,26 @@ impl Protocol for Postgres {
             return Err(Failure::statement("the answer is longer than 16 MiB"));
         }
         Ok(rows)
+    }
+}
+
+/// From a RowDescription: the names of the columns whose values go into variables.
+fn note_columns(body: &[u8], captured: &mut Captured, script: &Script, statement: &Statement) {
+    let mut fields = Fields(body);
+    for _ in 0..fields.i16() {
+        captured.column(script, statement, &fields.string());
+        fields.bytes(18);
+    }
+}
+
+/// Puts the values of a DataRow into variables.
+#[cold]
+fn capture_row(body: &[u8], captured: &mut Captured, operation: &mut Operation) {
+    let mut fields = Fields(body);
+    captured.row();
+    for column in 0..fields.i16().max(0) as usize {
+        let length = usize::try_from(fields.i32()).ok(); // -1: NULL
+        captured.value(operation, column, length.map(|length| fields.bytes(length)));
     }
 }
 

@@ -37,6 +37,28 @@ pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
     })
 }
 
+/// Passes the parts of a statement between its placeholders to `text`, and the number of each `$1`, `$2` … to `value`, counted from 0.
+/// Those in strings, names and comments are text.
+pub fn fill<T>(sql: &str, backslash: bool, to: &mut T, text: impl Fn(&mut T, &str), value: impl Fn(&mut T, usize)) {
+    let (mut escapes, mut start, mut at) = (Escapes::No, 0, 0);
+    while at < sql.len() {
+        let rest = &sql[at..];
+        let (kind, length) = piece(rest.as_bytes(), backslash || escapes == Escapes::Next);
+        escapes = escapes.after(kind, &rest[..length]);
+        let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
+        match rest[1..=digits].parse::<usize>() {
+            Ok(number @ 1..) if kind == Kind::Sign && rest.starts_with('$') => {
+                text(to, &sql[start..at]);
+                value(to, number - 1);
+                at += 1 + digits;
+                start = at;
+            }
+            _ => at += length,
+        }
+    }
+    text(to, &sql[start..]);
+}
+
 /// The first piece of a non-empty text, and its length. `escapes`: whether `\` escapes in a string that begins here.
 fn piece(rest: &[u8], escapes: bool) -> (Kind, usize) {
     match rest[0] {

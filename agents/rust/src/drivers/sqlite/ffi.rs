@@ -102,6 +102,8 @@ unsafe extern "C" {
     pub fn sqlite3_bind_parameter_count(statement: *mut sqlite3_stmt) -> c_int;
     pub fn sqlite3_bind_parameter_index(statement: *mut sqlite3_stmt, name: *const c_char) -> c_int;
     pub fn sqlite3_bind_int64(statement: *mut sqlite3_stmt, index: c_int, value: i64) -> c_int;
+    pub fn sqlite3_bind_double(statement: *mut sqlite3_stmt, index: c_int, value: f64) -> c_int;
+    pub fn sqlite3_bind_null(statement: *mut sqlite3_stmt, index: c_int) -> c_int;
     pub fn sqlite3_bind_text(
         statement: *mut sqlite3_stmt,
         index: c_int,

@@ -149,6 +149,16 @@ impl Prepared {
         unsafe { ffi::sqlite3_bind_int64(self.0, index, value) }
     }
 
+    pub fn bind_real(&mut self, index: c_int, value: f64) -> c_int {
+        // SAFETY: the statement is alive; a wrong index returns an error code.
+        unsafe { ffi::sqlite3_bind_double(self.0, index, value) }
+    }
+
+    pub fn bind_null(&mut self, index: c_int) -> c_int {
+        // SAFETY: the statement is alive; a wrong index returns an error code.
+        unsafe { ffi::sqlite3_bind_null(self.0, index) }
+    }
+
     /// SQLite copies the text.
     #[inline]
     pub fn bind_text(&mut self, index: c_int, value: &[u8]) -> c_int {

@@ -8,7 +8,7 @@ use crate::arm::Opened;
 use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
-use crate::program::{Operation, Parameter, Script};
+use crate::program::{Captured, Operation, Parameter, Script};
 use crate::xxh3::xxh3_64;
 use library::{Cell, Database, Prepared};
 use std::ffi::c_int;
@@ -145,49 +145,73 @@ impl Embedded for Sqlite {
     }
 
     #[inline]
-    fn operate(&mut self, script: &Script, operation: &Operation, outcome: &mut Outcome) -> Result<()> {
+    fn run_prepared(
+        &mut self,
+        script: &Script,
+        number: usize,
+        operation: &mut Operation,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
         let Some(database) = &self.database else { return Err(Failure::connect("the database is closed")) };
-        let mut at = operation.first;
-        while at < operation.last {
-            let (statement, indices) = &mut self.statements[at];
-            for (&variable, &index) in script.statements[at].parameters.iter().zip(indices.iter()) {
-                let code = match operation.parameter(variable) {
-                    Parameter::Integer(value) => statement.bind_integer(index, value),
-                    Parameter::Text(text) => statement.bind_text(index, text),
-                    Parameter::Bytes(bytes) => statement.bind_bytes(index, bytes),
-                };
-                database.check(code)?;
-            }
-            let columns = statement.columns();
-            let open = script.statements[at].open;
-            let code = loop {
-                match statement.step() {
-                    ffi::SQLITE_ROW if open => {
-                        outcome.opened_row(|vault, row| {
-                            put_row(statement, columns, row, |value, row| vault.put(value, row))
-                        });
-                    }
-                    ffi::SQLITE_ROW => {
-                        hash_row(statement, columns, &mut self.row, outcome);
-                    }
-                    code => break code,
-                }
+        let (asked, (statement, indices)) = (&script.statements[number], &mut self.statements[number]);
+        for (&variable, &index) in asked.parameters.iter().zip(indices.iter()) {
+            let code = match operation.parameter(variable) {
+                Parameter::Integer(value) => statement.bind_integer(index, value),
+                Parameter::Boolean(value) => statement.bind_integer(index, value.into()),
+                Parameter::Real(value) => statement.bind_real(index, value),
+                Parameter::Null => statement.bind_null(index),
+                Parameter::Text(text) => statement.bind_text(index, text),
+                Parameter::Bytes(bytes) => statement.bind_bytes(index, bytes),
             };
-            let result = database.check(code);
-            statement.reset();
-            result?;
-            if open && outcome.error.is_some() {
-                return Err(Failure::statement("a sealed value does not open"));
-            }
-            at = script.after(operation, at);
+            database.check(code)?;
         }
-        Ok(())
+        let (columns, open) = (statement.columns(), asked.open);
+        let mut captured = asked.into.as_ref().map(|_| Captured::default());
+        if let Some(captured) = &mut captured {
+            (0..columns).for_each(|column| captured.column(script, asked, &statement.column_name(column)));
+        }
+        let code = loop {
+            match statement.step() {
+                ffi::SQLITE_ROW if open => {
+                    outcome
+                        .opened_row(|vault, row| put_row(statement, columns, row, |value, row| vault.put(value, row)));
+                }
+                ffi::SQLITE_ROW => {
+                    hash_row(statement, columns, &mut self.row, outcome);
+                    if let Some(captured) = &mut captured {
+                        capture(statement, columns, captured, operation);
+                    }
+                }
+                code => break code,
+            }
+        };
+        let result = database.check(code);
+        statement.reset();
+        result?;
+        if open && outcome.error.is_some() {
+            return Err(Failure::statement("a sealed value does not open"));
+        }
+        captured.map_or(Ok(()), |captured| captured.end(asked))
     }
 
     #[cold]
     fn roll_back(&self) {
         if self.database.as_ref().is_some_and(|database| !database.in_autocommit()) {
             let _ = self.run("ROLLBACK");
+        }
+    }
+}
+
+/// Puts a row's values into variables.
+#[cold]
+fn capture(statement: &Prepared, columns: usize, captured: &mut Captured, operation: &mut Operation) {
+    captured.row();
+    for column in 0..columns {
+        match statement.cell(column) {
+            Cell::Null => captured.value(operation, column, None),
+            Cell::Integer(value) => captured.value(operation, column, Some(value.to_string().as_bytes())),
+            Cell::Real(value) => captured.value(operation, column, Some(value.to_string().as_bytes())),
+            Cell::Bytes(bytes) => captured.value(operation, column, Some(bytes)),
         }
     }
 }

@@ -32,10 +32,10 @@ fn a_script_that_one_thread_cannot_prepare_ends_the_slice_before_it_begins() {
         fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
             if self.0 == 3 { Err(Failure::statement("no such table")) } else { Ok(()) }
         }
-        fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        fn begin(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
             panic!("it must not begin")
         }
-        fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        fn proceed(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
             panic!("it must not go on")
         }
         fn outcome(&self) -> &Outcome {
@@ -64,10 +64,10 @@ impl Connection for Dripping {
     fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
         Ok(())
     }
-    fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+    fn begin(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
         Ok(Step::Pending)
     }
-    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+    fn proceed(&mut self, _: &Script, _: &mut Operation) -> Result<Step> {
         loop {
             if self.socket.receive(&mut [0; 64])? == 0 {
                 return Err(Failure::connect("the server closed the connection"));

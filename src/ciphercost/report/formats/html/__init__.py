@@ -23,7 +23,7 @@ from ciphercost.report.formats.html import _all, _content, _document
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
 from ciphercost.report.words import figure_text
-from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
+from ciphercost.studies.sheet import FINDINGS, INCOMPLETE, SOURCES, anchor
 
 NOTHING = Markup()
 SHOWS_MONEY = True
@@ -65,7 +65,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
     )
-    environment.globals.update(anchor=anchor, sources=SOURCES)
+    environment.globals.update(anchor=anchor, sources=SOURCES, incomplete=INCOMPLETE)
     environment.filters["unbroken"] = unbroken
     return environment
 
@@ -78,8 +78,8 @@ def unbroken(command: str) -> Markup:
     """A command that breaks between its words only: a browser would also break after the hyphens of an option."""
     words = re.split(r"(\s+)", command)
     return Markup("").join(
-        each if number % 2 or not 0 < len(each) <= LONGEST_WORD else Markup('<span class="word">{}</span>').format(each)
-        for number, each in enumerate(words)
+        part if number % 2 or not 0 < len(part) <= LONGEST_WORD else Markup('<span class="word">{}</span>').format(part)
+        for number, part in enumerate(words)
     )
 
 

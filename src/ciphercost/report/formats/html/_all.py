@@ -39,8 +39,8 @@ class Page(NamedTuple):
 
 def page(outcomes: Sequence[Outcome], name: str, command: str, ended: str) -> Page:
     """The page. `name`: of the whole replication; `command`: the command that started it."""
-    shown = [_shown(each) for each in outcomes]
-    contents = [Entry(each.name, each.name) for each in shown]
+    shown = [_shown(outcome) for outcome in outcomes]
+    contents = [Entry(study.name, study.name) for study in shown]
     contents += [AGAIN] if command else []
     answer = together.summary(outcomes)
     return Page(
@@ -49,10 +49,10 @@ def page(outcomes: Sequence[Outcome], name: str, command: str, ended: str) -> Pa
 
 
 def _shown(outcome: Outcome) -> Shown:
-    own = studies.get(outcome.study)
+    study = studies.get(outcome.study)
     if outcome.result is None:
-        return Shown(outcome.study, own.title, outcome.reason, outcome.run, None, [])
-    report = own.report(outcome.result)
+        return Shown(outcome.study, study.title, outcome.reason, outcome.run, None, [])
+    report = study.report(outcome.result)
     report = report._replace(verdict=" ".join(filter(None, (report.verdict, outcome.unreliable))))
     drawn = [figure(plot) for plot in published.drawn(outcome.result, f"{published.NAME}-{outcome.study}")]
     return Shown(outcome.study, report.title, outcome.reason, outcome.run, report, drawn)

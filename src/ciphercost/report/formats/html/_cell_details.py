@@ -18,7 +18,7 @@ FOLD = 2
 """Details are open by default up to this many cells."""
 
 
-LOAD: tuple[Topic, ...] = ("agents", "hop", "link", "log", "statements", "client")
+LOAD: tuple[Topic, ...] = ("agents", "hop", "link", "log", "retries", "statements", "client")
 """Notes on what made the load."""
 ELSEWHERE: tuple[Topic, ...] = ("verdict", "proof")
 """Notes that have a place of their own."""
@@ -85,7 +85,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
     cell = result.cells[number]
     ok = bool(cell.overhead)
     blocks = document.of_cell(cell, result.cells)
-    tables = {each.of: each.rows for each in only(Figures, blocks)}
+    tables = {block.of: block.rows for block in only(Figures, blocks)}
     return Shown(
         anchor=f"cell-{number + 1}",
         name=label,
@@ -97,31 +97,31 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         open=len(result.cells) <= FOLD,
         reason=cell.reason,
         verdict=text_on(blocks, "verdict"),
-        figures=[each for each in tables.get("cost", []) if each[0] not in MINOR],
-        minor=[each for each in tables.get("cost", []) if each[0] in MINOR],
+        figures=[row for row in tables.get("cost", []) if row[0] not in MINOR],
+        minor=[row for row in tables.get("cost", []) if row[0] in MINOR],
         sizes=tables.get("stored", []),
-        notes=[str(each) for each in only(Note, blocks) if each.topic not in (*ELSEWHERE, *LOAD)],
-        plots=[figure(each) for each in drawn if each.cell == number and not each.name.startswith("profile")],
+        notes=[str(note) for note in only(Note, blocks) if note.topic not in (*ELSEWHERE, *LOAD)],
+        plots=[figure(plot) for plot in drawn if plot.cell == number and not plot.name.startswith("profile")],
         profile=list(_profile(cell, f"profile-cell-{number + 1}-", drawn)),
         proof=text_on(blocks, "proof"),
         proofs=[
             Item(
-                f"{pair_text.name(cell, each.arm)} arm, {each.witness}",
-                each.detail + ("" if each.passed else " (FAILED)"),
-                "" if each.passed else "bad",
+                f"{pair_text.name(cell, proof.arm)} arm, {proof.witness}",
+                proof.detail + ("" if proof.passed else " (FAILED)"),
+                "" if proof.passed else "bad",
             )
-            for each in cell.proofs
+            for proof in cell.proofs
         ],
         findings=[
-            Item(found.severity, cell_text.left_open(found), "bad" * (found.severity == "high"))
-            for each in only(Findings, blocks)
-            for found in each.found
+            Item(finding.severity, cell_text.left_open(finding), "bad" * (finding.severity == "high"))
+            for block in only(Findings, blocks)
+            for finding in block.findings
         ],
-        config_diff=[_differs(each) for each in cell.config_diff],
+        config_diff=[_differs(line) for line in cell.config_diff],
         facts=pair_text.worded(list(_facts(cell)), cell.pair),
         storage=Table(pair_text.worded(STORAGE, cell.pair), tables["storage"]) if "storage" in tables else None,
-        clients=[str(each) for each in notes(blocks, *LOAD)],
-        warnings=[text for each in only(Warnings, blocks) for text in each.texts],
+        clients=[str(note) for note in notes(blocks, *LOAD)],
+        warnings=[text for block in only(Warnings, blocks) for text in block.texts],
         arms=(pair_text.name(cell, "plain"), pair_text.name(cell, "encrypted")),
     )
 
@@ -129,7 +129,7 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
 def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profiled]:
     """Where the CPU time of each end goes."""
     for end in cell.profile.ends if cell.profile else ():
-        own = [each for each in drawn if each.name.startswith(f"{prefix}{end.end}")]
+        end_plots = [plot for plot in drawn if plot.name.startswith(f"{prefix}{end.end}")]
         by = [
             (f"CPU time by {name}", Table((f"by {name}", *profile_text.HEAD[1:]), rows))
             for name, rows in profile_text.groups(end)
@@ -137,8 +137,11 @@ def _profile(cell: Cell, prefix: str, drawn: Sequence[Plot]) -> Iterator[Profile
         title = profile_text.title(cell, end)
         yield Profiled(
             f"{title[0].upper()}{title[1:]}",
-            [("What encryption adds to each part", own[0].table), *by],
-            [figure(each._replace(table=Table((), ())) if place == 0 else each) for place, each in enumerate(own)],
+            [("What encryption adds to each part", end_plots[0].table), *by],
+            [
+                figure(plot._replace(table=Table((), ())) if place == 0 else plot)
+                for place, plot in enumerate(end_plots)
+            ],
             list(profile_text.notes(cell, end)),
         )
 

@@ -101,23 +101,23 @@ def page(of: Subject) -> Page:
     labels = cell_text.names(result.cells)
     cells = [shown_cell(result, number, labels[number], drawn) for number in range(len(result.cells))]
     kinds = {
-        kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None]
+        kind: [figure(plot) for plot in drawn if plot.name.startswith(kind) and plot.cell is None]
         for kind in plots.KINDS
     }
     study = _study(result)
     arms = pair_text.of(result.cells)
     screen = first_screen.of(result)
-    said = [_unbroken(each) for each in screen.answer]
+    answer = [_unbroken(sentence) for sentence in screen.answer]
     head, _, means = screen.disturbed.partition(". ")
-    made = Page(
+    content = Page(
         title=f"{pair_text.worded('What encryption costs', arms)} · {result.id}",
         subtitle=cell_text.in_common(result.cells),
         warning=f"{head}." if means else screen.disturbed,
         warning_means=means,
-        answer=_unbroken(study.verdict) if study else said[0],
+        answer=_unbroken(study.verdict) if study else answer[0],
         picture=[] if study else kinds["elsewhere"],
-        also=_also(screen, said, of_study=study is not None),
-        protects=[_stressed(each) for each in screen.protects],
+        also=_also(screen, answer, of_study=study is not None),
+        protects=[_stressed(sentence) for sentence in screen.protects],
         limits=screen.limits,
         budget=_budget(of),
         basis=_stressed(screen.basis),
@@ -136,7 +136,7 @@ def page(of: Subject) -> Page:
         curves=kinds["curve"],
         experiments=list(_experiments(result, labels)),
         cells=cells,
-        failed=[] if len(cells) == 1 or verdict_text.told(result) else [each for each in cells if not each.ok],
+        failed=[] if len(cells) == 1 or verdict_text.told(result) else [cell for cell in cells if not cell.ok],
         told=verdict_text.told(result),
         study=study,
         published=kinds["published"],
@@ -147,31 +147,31 @@ def page(of: Subject) -> Page:
         versions=list(versions(result)),
         ended=result.ended or "cut off before its end",
     )
-    return made._replace(contents=tuple(_contents(made)))
+    return content._replace(contents=tuple(_contents(content)))
 
 
-def _also(screen: first_screen.FirstScreen, said: list[Markup], *, of_study: bool) -> list[Markup]:
+def _also(screen: first_screen.FirstScreen, answer: list[Markup], *, of_study: bool) -> list[Markup]:
     """What follows the headline, with what the cost means elsewhere behind the sentence that it explains."""
-    own = [Markup("By our method: ") + said[0], *said[1:]] if of_study else said[1:]
+    sentences = [Markup("By our method: ") + answer[0], *answer[1:]] if of_study else answer[1:]
     place = screen.behind if of_study else screen.behind - 1
     means = [_stressed(screen.elsewhere)] if screen.elsewhere else []
-    return [*own[:place], *means, *own[place:]]
+    return [*sentences[:place], *means, *sentences[place:]]
 
 
-def _contents(made: Page) -> Iterator[Entry]:
+def _contents(content: Page) -> Iterator[Entry]:
     """The sections of the page, in order."""
     sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
-        (made.study, "h-study", "Published study", []),
-        (made.forest, "h-cost", made.costs, []),
-        (made.advice, "h-advice", "Cheapest mechanisms within the budget", []),
-        (made.failed, "h-failed", "Cells without a number", []),
-        (made.protection, "h-protects", "Cost and protection", []),
-        (made.where, "h-where", "Where the cost comes from", []),
-        (made.curves, "h-curves", "Cost against size or clients", []),
-        (made.experiments, "h-experiment", "Comparison of cells", []),
-        (made.cells, "h-cells", "Cells", [(cell.anchor, cell.name) for cell in made.cells]),
-        (made.method, "h-method", "How it was measured", []),
-        (made.machine, "h-machine", "Machine", []),
+        (content.study, "h-study", "Published study", []),
+        (content.forest, "h-cost", content.costs, []),
+        (content.advice, "h-advice", "Cheapest mechanisms within the budget", []),
+        (content.failed, "h-failed", "Cells without a number", []),
+        (content.protection, "h-protects", "Cost and protection", []),
+        (content.where, "h-where", "Where the cost comes from", []),
+        (content.curves, "h-curves", "Cost against size or clients", []),
+        (content.experiments, "h-experiment", "Comparison of cells", []),
+        (content.cells, "h-cells", "Cells", [(cell.anchor, cell.name) for cell in content.cells]),
+        (content.method, "h-method", "How it was measured", []),
+        (content.machine, "h-machine", "Machine", []),
         (True, AGAIN.anchor, AGAIN.name, []),
     )
     yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
@@ -191,14 +191,14 @@ STRESSED = re.compile(
 def _unbroken(text: str) -> Markup:
     """The text with markup that keeps a figure and its % on one line."""
     parts = UNBROKEN.split(text)
-    return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
+    return Markup("").join(Markup("<span>{}</span>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 def _stressed(text: str) -> Markup:
     """The same with the words stressed by which a reader finds the answer."""
     parts = STRESSED.split(text)
     return Markup("").join(
-        Markup("<strong>{}</strong>").format(each) if n % 2 else _unbroken(each) for n, each in enumerate(parts)
+        Markup("<strong>{}</strong>").format(part) if n % 2 else _unbroken(part) for n, part in enumerate(parts)
     )
 
 
@@ -218,19 +218,19 @@ def _budget(of: Subject) -> str:
         (over, "certainly over it"),
         (len(bounds) - within - over, "not resolved"),
     )
-    said = ", ".join(f"{count} {what}" for count, what in counts if count)
+    tally = ", ".join(f"{count} {what}" for count, what in counts if count)
     measured = "the one measured cell is" if len(bounds) == 1 else f"of {len(bounds)} measured cells"
-    return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the ends of the 95 % intervals."
+    return f"Budget {of.budget * 100:g} %: {measured} {tally.removeprefix('1 ') if len(bounds) == 1 else tally}, by the ends of the 95 % intervals."
 
 
 def _advice(of: Subject) -> list[tuple[bool, str]]:
     """The cheapest mechanisms within the budget, for each set of alternatives."""
     if of.budget is None:
         return []
-    said = advice.lines(advice.advise(of.result, (), of.budget), of.result)[
+    lines = advice.lines(advice.advise(of.result, (), of.budget), of.result)[
         1:
     ]  # the first line repeats the requirements
-    return [(line.startswith(" "), line.strip()) for line in said if line.strip()]
+    return [(line.startswith(" "), line.strip()) for line in lines if line.strip()]
 
 
 def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
@@ -239,8 +239,8 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
     for number, cell in enumerate(result.cells):
         if cell.overhead and cell.layer != "control" and cell.imported is None:
             times = Counter(cell_text.protects(cell))
-            said = tuple(f"{text} ({count} times)" if count > 1 else text for text, count in times.items())
-            alike.setdefault(said, []).append(number)
+            texts = tuple(f"{text} ({count} times)" if count > 1 else text for text, count in times.items())
+            alike.setdefault(texts, []).append(number)
     for protects, numbers in alike.items():
         cells = [result.cells[number] for number in numbers]
         shown = [(labels[number], f"cell-{number + 1}") for number in numbers]
@@ -250,19 +250,19 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
     """`operations/s: 15.8 to 75.4 % fewer`, for each main cost. Unresolved costs are counted, not ranked."""
-    added = [each.added for cell in cells if (each := added_text.of(cell)) is not None]
-    surely = sorted((each for each in added if each.low > 0), key=lambda each: each.mean)
+    added = [added_cost.added for cell in cells if (added_cost := added_text.of(cell)) is not None]
+    surely = sorted((amount for amount in added if amount.low > 0), key=lambda amount: amount.mean)
     if surely:
-        span = [added_text.time(each.mean, (each.high - each.low) / 2) for each in (surely[0], surely[-1])]
+        span = [added_text.time(amount.mean, (amount.high - amount.low) / 2) for amount in (surely[0], surely[-1])]
         yield f"adds {' to '.join(dict.fromkeys(span))} to an operation"
     for key in dict.fromkeys(key for cell in cells for key in figure_text.cost_metrics(cell)):
         if added and "cpu" in key:
             continue
         known = [cell for cell in cells if key in figure_text.cost_metrics(cell)]
         resolved = [cell for cell in known if figure_text.resolution(cell, key) != "unresolved"]
-        shown = sorted((cell.overhead[key] for cell in resolved or known), key=lambda each: each.ratio)
+        shown = sorted((cell.overhead[key] for cell in resolved or known), key=lambda estimate: estimate.ratio)
         ends = (shown[-1], shown[0]) if key == "throughput" else (shown[0], shown[-1])
-        least, most = (figure_text.cost(key, each) for each in ends)
+        least, most = (figure_text.cost(key, estimate) for estimate in ends)
         lost = len(known) - len(resolved)
         doubt = figure_text.UNRESOLVED if not resolved else f" ({lost} more unresolved)" * bool(lost)
         yield f"{figure_text.short(known[0], key)}: {figure_text.both(least, most, ' to ')}{doubt}"

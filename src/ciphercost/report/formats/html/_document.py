@@ -42,28 +42,28 @@ class Page(NamedTuple):
 def page(of: Document) -> Page:
     """The page."""
     blocks = [
-        each
+        shown
         for number, block in enumerate(of.blocks, 1)
-        for each in _shown([block], f"section-{number}")
+        for shown in _shown([block], f"section-{number}")
         if not (isinstance(block, Items) and block.summary)
     ]
-    contents = [Entry(each.anchor, each.block.title) for each in blocks if isinstance(each.block, Section)]
+    contents = [Entry(shown.anchor, shown.block.title) for shown in blocks if isinstance(shown.block, Section)]
     contents += [AGAIN] * bool(of.command)
     return Page(of.title, of.kind, of.warning, of.answer, blocks, of.command, of.ended, contents)
 
 
 def _shown(blocks: Sequence[Block], anchor: str = "") -> Iterator[Shown]:
-    for each in blocks:
-        kind = type(each).__name__
-        match each:
+    for block in blocks:
+        kind = type(block).__name__
+        match block:
             case Note():
-                said = str(each)
-                yield Shown(kind, each, text=f"{said[0].upper()}{said[1:]}.")
+                sentence = str(block)
+                yield Shown(kind, block, text=f"{sentence[0].upper()}{sentence[1:]}.")
             case Figures():
-                yield Shown(kind, each, table=Table(each.head, each.rows))
+                yield Shown(kind, block, table=Table(block.head, block.rows))
             case Plotted():
-                yield Shown(kind, each, plot=figure(each.draw()))
+                yield Shown(kind, block, plot=figure(block.draw()))
             case Section():
-                yield Shown(kind, each, anchor, inner=list(_shown(each.blocks)))
+                yield Shown(kind, block, anchor, inner=list(_shown(block.blocks)))
             case _:
-                yield Shown(kind, each)
+                yield Shown(kind, block)

@@ -32,16 +32,16 @@ class Figure(NamedTuple):
 
 def figure(plot: Plot) -> Figure:
     """Draw a plot in each of its widths."""
-    own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
+    drawn = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
     kind = plot.name.partition("-")[0].replace("objective", "latency")
     key = kind if plot.cell is not None and kind in ("latency", "slices") else ""
     return Figure(
         plot.caption or plot.title,
         plot.finding,
         plot.note,
-        own.get("wide", Markup()),
-        own.get("middle", Markup()),
-        own.get("narrow", Markup()),
+        drawn.get("wide", Markup()),
+        drawn.get("middle", Markup()),
+        drawn.get("narrow", Markup()),
         plot.table,
         key,
         plot.slim,

@@ -35,7 +35,7 @@ def _imported(result: Result) -> Iterator[str]:
         "ciphercost measured none of this: other tools printed these figures "
         f"({cell_text.imported_basis(result.cells)}). No server report, packet capture or disk scan shows what was encrypted."
     )
-    if methods := dict.fromkeys(each.method for cell in result.cells for each in cell.overhead.values()):
+    if methods := dict.fromkeys(estimate.method for cell in result.cells for estimate in cell.overhead.values()):
         yield (
             "A ratio is encrypted ÷ plain, of the geometric means over runs. Its 95 % interval comes from the scatter of runs within each arm "
             f"({'; '.join(methods)}); the unit is the run, not a second within it. ciphercost did not interleave the arms, so the difference "
@@ -55,7 +55,7 @@ def _proof(result: Result) -> Iterator[str]:
         "client": "the client's report",
         "process": "the libraries that the server's processes have mapped",
     }
-    who = ", ".join(f"{names[each]} ({heard[each]})" for each in names if heard[each])
+    who = ", ".join(f"{names[witness]} ({heard[witness]})" for witness in names if heard[witness])
     lost = f"; {failed} failed, and a cell with a failed witness has no number" if failed else ""
     yield (f"Before any load, witnesses proved that {_proven(result)}. Witnesses that passed: {who or 'none'}{lost}.")
 
@@ -71,7 +71,7 @@ def _sessions(result: Result, known: list[Cell]) -> str:
     spans = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     many = counts != [1]
     load = f", {result.spec.time:g} s of load per cell" if result.spec else ""
-    codes = {each.code for cell in known for each in cell.warnings}
+    codes = {warning.code for cell in known for warning in cell.warnings}
     fresh = (
         "a set of new connections to your server, which ciphercost does not restart"
         if "not-restarted" in codes

@@ -19,10 +19,10 @@ MACHINE = {
 
 def machine(result: Result) -> Iterator[tuple[str, str]]:
     for key, value in result.machine.items():
-        said = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
         if key == "memory" and isinstance(value, int | float):
-            said = f"{value / 1e9:.1f} GB"
-        yield MACHINE.get(key, key.replace("_", " ")), said
+            text = f"{value / 1e9:.1f} GB"
+        yield MACHINE.get(key, key.replace("_", " ")), text
 
 
 def command(result: Result) -> str:

@@ -2,6 +2,7 @@
 
 use super::clients::*;
 use super::servers::*;
+use crate::cut_slices::cut_slices;
 use crate::drivers::http::reader;
 use crate::load::Plan;
 use crate::xxh3::xxh3_64_with_seed;
@@ -343,13 +344,9 @@ fn operations_that_open_their_own_connections_have_their_bytes_wherever_a_slice_
     let mut arm = arm(port, &format!(r#","connections":8,"per_request":true,"clear_port":{other}"#));
     let script = script(&["GET /", "CLEAR GET /"], number());
     let each = arm.slice(&script, &so_many(1), &mut || ()).unwrap().tally.traffic.bytes_sent;
-    for slice in 0..6 {
-        let length_ns = 150_000_000 + slice * 1_000_000;
-        let plan = Plan { length_ns, discard_ns: 50_000_000, operations: None, ..so_many(1) };
-        let tally = arm.slice(&script, &plan, &mut || ()).unwrap().tally;
-        assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
+    cut_slices(&mut *arm, &script, &so_many(1), 8, |slice, tally| {
         assert_eq!(tally.traffic.bytes_sent, tally.operations * each, "slice {slice}: {}", tally.operations);
-    }
+    });
 }
 
 #[test]

@@ -1,15 +1,13 @@
 package ciphercost.agent;
 
-import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.sql.Types;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import javax.net.ssl.SSLSession;
 import javax.net.ssl.SSLSocket;
 
@@ -17,36 +15,14 @@ import javax.net.ssl.SSLSocket;
 final class JdbcLink implements Link {
     private static final int QUERY_LIMIT = 16 << 20;
     private static final long CLOSING_MS = 2_000;
-    private static final long FNV_OFFSET = 0xcbf29ce484222325L;
-    private static final long FNV_PRIME = 0x100000001b3L;
-
-    /** A statement of the script, as this connection runs it. */
-    private static final class Ready {
-        final Sql.Kind kind;
-        final String sql;
-        /** The variable of each `?`. */
-        final int[] variables;
-        /** Which of those are text constants written as an integer. */
-        final boolean[] numbers;
-        PreparedStatement statement;
-        /** Which columns of its rows are bytes; null before its first row. */
-        boolean[] bytes;
-        /** Its batch contains rows. */
-        boolean filled;
-
-        Ready(Sql.Kind kind, String sql, int[] variables, boolean[] numbers) {
-            this.kind = kind;
-            this.sql = sql;
-            this.variables = variables;
-            this.numbers = numbers;
-        }
-    }
+    /** SQLSTATEs of operations that may succeed if they are begun again: a serialization failure, a deadlock. */
+    private static final Set<String> NOT_SERIALIZED = Set.of("40001", "40P01");
 
     private final Jdbc jdbc;
     private final Outcome outcome = new Outcome();
     private volatile Connection connection;
     private Script script;
-    private Ready[] ready = new Ready[0];
+    private JdbcStatement[] ready = new JdbcStatement[0];
     private Jdbc.Seen seen = new Jdbc.Seen(false, "", "");
     /** The socket of a driver that uses Java's default TLS; null if it has none. */
     private SSLSocket tls;
@@ -54,6 +30,8 @@ final class JdbcLink implements Link {
     private int held;
     private long uncommitted;
     private long connects;
+    /** When it last awoke, or will awake, as System.nanoTime() shows it; 0: it has not slept. Read by the main thread. */
+    private volatile long awakeNs;
 
     JdbcLink(Jdbc jdbc) {
         this.jdbc = jdbc;
@@ -116,6 +94,7 @@ final class JdbcLink implements Link {
 
     @Override
     public void prepare(Script asked, boolean open) throws Failure {
+        check(asked);
         within(() -> {
             if (!jdbc.perRequest) {
                 witness();
@@ -133,34 +112,44 @@ final class JdbcLink implements Link {
     }
 
     private void read(Script asked) throws Failure {
-        List<Ready> found = new ArrayList<>();
-        for (Program.Statement each : asked.statements) {
-            Sql.Marked marked = Sql.mark(each.sql(), jdbc.dialect, each.parameters().size());
-            int[] variables = new int[marked.order().length];
-            boolean[] numbers = new boolean[variables.length];
-            for (int at = 0; at < variables.length; at++) {
-                variables[at] = each.parameters().get(marked.order()[at]);
-                numbers[at] = asked.isNumber(variables[at]);
-            }
-            found.add(new Ready(Sql.kind(each.sql()), marked.sql(), variables, numbers));
+        JdbcStatement[] found = new JdbcStatement[asked.statements.size()];
+        for (int number = 0; number < found.length; number++) {
+            found[number] = new JdbcStatement(asked, number, jdbc.dialect);
         }
-        if (jdbc.how == Jdbc.How.BATCH) {
-            for (Script.Drawn each : asked.transactions) {
-                if (!asked.loops.isEmpty() || each.last() - each.first() != 1 || found.get(each.first()).kind != Sql.Kind.UPDATE) {
-                    throw Failure.statement("how batch: each transaction must be one statement that returns no rows");
-                }
+        ready = found;
+    }
+
+    /** Refuses what JDBC, or this way to call it, does not have. */
+    private void check(Script asked) throws Failure {
+        if (asked.mode != Program.Mode.PREPARED) {
+            throw Failure.statement("JDBC: no statements travel in mode " + asked.mode.spelled());
+        }
+        if (asked.hasPipelines()) {
+            throw Failure.statement("JDBC: no pipelines here");
+        }
+        boolean batch = jdbc.how == Jdbc.How.BATCH;
+        if (asked.triesAgain() && (batch || jdbc.commitEvery > 1)) {
+            throw Failure.statement("JDBC: operations that are committed together are not tried again one by one");
+        }
+        for (Script.Drawn each : asked.transactions) {
+            if (batch && !(asked.loops.isEmpty() && each.acts().length == 0 && each.last() - each.first() == 1
+                    && returnsNothing(asked.statements.get(each.first())))) {
+                throw Failure.statement("how batch: each transaction must be one statement that returns no rows");
             }
         }
-        ready = found.toArray(Ready[]::new);
+    }
+
+    private static boolean returnsNothing(Program.Statement statement) {
+        return statement.into() == null && Sql.kind(statement.sql()) == Sql.Kind.UPDATE;
     }
 
     private void prepareAll() throws Failure {
-        for (Ready each : ready) {
+        for (JdbcStatement each : ready) {
             if (each.kind.compareTo(Sql.Kind.QUERY) < 0) {
                 continue; // the connection's own methods begin and end transactions
             }
             try {
-                each.statement = connection.prepareStatement(each.sql);
+                each.prepare(connection);
             } catch (SQLException | RuntimeException | LinkageError error) {
                 forget();
                 throw jdbc.reason.of(error, "statement", "", lost(error));
@@ -170,10 +159,10 @@ final class JdbcLink implements Link {
     }
 
     private void forget() {
-        for (Ready each : ready) {
-            drop(each);
+        for (JdbcStatement each : ready) {
+            each.drop();
         }
-        ready = new Ready[0];
+        ready = new JdbcStatement[0];
     }
 
     @Override
@@ -185,10 +174,17 @@ final class JdbcLink implements Link {
                 connection = jdbc.login();
                 connects++;
             }
-            for (int at = operation.first; at < operation.last; at = operation.after(at)) {
-                run(ready[at], operation);
+            while (true) {
+                try {
+                    steps(operation);
+                    return held < jdbc.batch ? 0 : end();
+                } catch (SQLException error) {
+                    if (!mayTryAgain(error)) {
+                        throw error;
+                    }
+                    beginAgain(operation);
+                }
             }
-            return held < jdbc.batch ? 0 : end();
         } catch (SQLException | RuntimeException | LinkageError error) {
             return failed(jdbc.reason.of(error, "statement", "", lost(error)));
         } catch (Failure failure) {
@@ -198,6 +194,33 @@ final class JdbcLink implements Link {
                 leave();
             }
         }
+    }
+
+    private void steps(Script.Operation operation) throws SQLException, Failure {
+        for (int next = operation.advance(); next != Script.END; next = operation.advance()) {
+            if (next == Script.SLEEP) {
+                outcome.thoughtNs += operation.sleepNs;
+                long due = System.nanoTime() + operation.sleepNs;
+                awakeNs = due;
+                Clock.sleepUntil(due);
+            } else {
+                run(ready[next], operation);
+            }
+        }
+    }
+
+    private boolean mayTryAgain(SQLException error) {
+        String state = error.getSQLState();
+        return state != null && NOT_SERIALIZED.contains(state) && Long.compareUnsigned(outcome.retries + 1, script.tries) < 0;
+    }
+
+    /** Rolls the operation back, so that it begins again with the same values. Its time asleep stays outside its latency. */
+    private void beginAgain(Script.Operation operation) throws Failure {
+        outcome.restart();
+        uncommitted = 0;
+        discard();
+        rollBack();
+        operation.drawAgain();
     }
 
     @Override
@@ -224,12 +247,11 @@ final class JdbcLink implements Link {
     /** Runs the batch, if there is one, and commits if it is time to. Returns how many operations have ended. */
     private int end() throws SQLException {
         if (jdbc.how == Jdbc.How.BATCH) {
-            for (Ready each : ready) {
+            for (JdbcStatement each : ready) {
                 if (each.filled) {
-                    each.statement.executeBatch();
-                    each.filled = false;
+                    each.runBatch();
                     if (!jdbc.prepared) {
-                        drop(each);
+                        each.drop();
                     }
                 }
             }
@@ -249,7 +271,7 @@ final class JdbcLink implements Link {
         int ended = held;
         held = 0;
         uncommitted = 0;
-        outcome.clear();
+        outcome.empty();
         outcome.fail(failure);
         if (jdbc.perRequest) {
             return ended;
@@ -258,15 +280,12 @@ final class JdbcLink implements Link {
             throw failure;
         }
         try {
-            for (Ready each : ready) {
+            for (JdbcStatement each : ready) {
                 if (each.filled) {
-                    each.filled = false;
-                    each.statement.clearBatch();
-                }
-                if (!jdbc.prepared) {
-                    drop(each);
+                    each.clearBatch();
                 }
             }
+            discard();
         } catch (SQLException | RuntimeException | LinkageError error) {
             throw jdbc.reason.of(error, "connect", "", true);
         }
@@ -274,7 +293,16 @@ final class JdbcLink implements Link {
         return ended;
     }
 
-    private void run(Ready each, Script.Operation operation) throws SQLException {
+    /** Forgets statements that no other operation uses. */
+    private void discard() {
+        if (!jdbc.prepared || jdbc.perRequest) {
+            for (JdbcStatement each : ready) {
+                each.drop();
+            }
+        }
+    }
+
+    private void run(JdbcStatement each, Script.Operation operation) throws SQLException, Failure {
         switch (each.kind) {
             case BEGIN -> {
                 if (jdbc.autocommit) {
@@ -296,108 +324,10 @@ final class JdbcLink implements Link {
             default -> {
             }
         }
-        boolean kept = jdbc.prepared && !jdbc.perRequest;
-        if (each.statement == null) {
-            each.statement = connection.prepareStatement(each.sql);
+        each.run(connection, jdbc.how, operation, outcome);
+        if (!each.filled && (!jdbc.prepared || jdbc.perRequest)) {
+            each.drop();
         }
-        PreparedStatement statement = each.statement;
-        bind(statement, each, operation);
-        if (jdbc.how == Jdbc.How.BATCH) {
-            statement.addBatch();
-            each.filled = true;
-            return;
-        }
-        if (jdbc.how == Jdbc.How.EXECUTE) {
-            if (statement.execute()) {
-                read(statement.getResultSet(), each);
-            }
-        } else if (each.kind == Sql.Kind.QUERY) {
-            read(statement.executeQuery(), each);
-        } else if (each.kind == Sql.Kind.UPDATE) {
-            statement.executeUpdate();
-        } else {
-            boolean rows = statement.execute();
-            while (rows || statement.getUpdateCount() != -1) {
-                if (rows) {
-                    read(statement.getResultSet(), each);
-                    each.bytes = null; // the next result has other columns
-                }
-                rows = statement.getMoreResults();
-            }
-        }
-        if (!kept) {
-            drop(each);
-        }
-    }
-
-    private void bind(PreparedStatement statement, Ready each, Script.Operation operation) throws SQLException {
-        boolean typed = jdbc.dialect == Sql.Dialect.POSTGRESQL;
-        for (int at = 0; at < each.variables.length; at++) {
-            int variable = each.variables[at];
-            String text = operation.texts[variable];
-            if (text == null || each.numbers[at]) {
-                long value = text == null ? operation.integers[variable] : Long.parseLong(text);
-                // PostgreSQL widens an integer to the type of a column or function, but does not narrow one for a function.
-                if (typed && (int) value == value) {
-                    statement.setInt(at + 1, (int) value);
-                } else {
-                    statement.setLong(at + 1, value);
-                }
-            } else if (typed) {
-                statement.setObject(at + 1, text, Types.OTHER); // no type, so that the server uses the column's
-            } else {
-                statement.setString(at + 1, text);
-            }
-        }
-    }
-
-    private void read(ResultSet rows, Ready each) throws SQLException {
-        try (rows) {
-            if (each.bytes == null) {
-                each.bytes = bytes(rows.getMetaData());
-            }
-            boolean[] bytes = each.bytes;
-            while (rows.next()) {
-                long hash = FNV_OFFSET;
-                for (int column = 0; column < bytes.length; column++) {
-                    hash = bytes[column] ? hashed(hash, rows.getBytes(column + 1)) : hashed(hash, rows.getString(column + 1));
-                    hash = (hash ^ 0x1ffffL) * FNV_PRIME; // so that 'ab' 'c' is not 'a' 'bc'
-                }
-                outcome.rows++;
-                outcome.checksum += hash ^ (hash >>> 29);
-            }
-        }
-    }
-
-    private static boolean[] bytes(ResultSetMetaData columns) throws SQLException {
-        boolean[] found = new boolean[columns.getColumnCount()];
-        for (int column = 0; column < found.length; column++) {
-            int type = columns.getColumnType(column + 1);
-            found[column] = type == Types.BINARY || type == Types.VARBINARY || type == Types.LONGVARBINARY || type == Types.BLOB;
-        }
-        return found;
-    }
-
-    private static long hashed(long hash, String value) {
-        if (value == null) {
-            return (hash ^ 0x2ffffL) * FNV_PRIME;
-        }
-        long mixed = hash;
-        for (int at = 0; at < value.length(); at++) {
-            mixed = (mixed ^ value.charAt(at)) * FNV_PRIME;
-        }
-        return mixed;
-    }
-
-    private static long hashed(long hash, byte[] value) {
-        if (value == null) {
-            return (hash ^ 0x2ffffL) * FNV_PRIME;
-        }
-        long mixed = hash;
-        for (byte each : value) {
-            mixed = (mixed ^ (each & 0xff)) * FNV_PRIME;
-        }
-        return mixed;
     }
 
     // ── queries ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -450,7 +380,7 @@ final class JdbcLink implements Link {
     private static Rows rows(ResultSet result) throws SQLException, Failure {
         ResultSetMetaData data = result.getMetaData();
         int columns = data.getColumnCount();
-        boolean[] bytes = bytes(data);
+        boolean[] bytes = JdbcStatement.bytes(data);
         List<String> names = new ArrayList<>();
         for (int column = 1; column <= columns; column++) {
             names.add(data.getColumnLabel(column));
@@ -464,7 +394,7 @@ final class JdbcLink implements Link {
             text.append(count++ > 0 ? "\n" : "");
             for (int column = 1; column <= columns; column++) {
                 text.append(column > 1 ? "\t" : "");
-                String value = bytes[column - 1] ? decoded(result.getBytes(column)) : result.getString(column);
+                String value = bytes[column - 1] ? JdbcStatement.decoded(result.getBytes(column)) : result.getString(column);
                 escape(value, text);
             }
             if (text.length() > QUERY_LIMIT) {
@@ -472,10 +402,6 @@ final class JdbcLink implements Link {
             }
         }
         return new Rows(count, String.join("\t", names), text.toString());
-    }
-
-    private static String decoded(byte[] value) {
-        return value == null ? null : new String(value, StandardCharsets.UTF_8);
     }
 
     /** Escapes as in `COPY`. */
@@ -535,21 +461,10 @@ final class JdbcLink implements Link {
         }
     }
 
-    private void drop(Ready each) {
-        if (each.statement != null) {
-            try {
-                each.statement.close();
-            } catch (SQLException | RuntimeException | LinkageError error) {
-                // It ends with its connection.
-            }
-            each.statement = null;
-        }
-    }
-
     /** Ends the connection of one operation. */
     private void leave() {
-        for (Ready each : ready) {
-            drop(each);
+        for (JdbcStatement each : ready) {
+            each.drop();
         }
         uncommitted = 0;
         closed(connection);
@@ -566,17 +481,17 @@ final class JdbcLink implements Link {
         }
     }
 
-    private interface Step {
+    private interface Task {
         void run() throws Failure;
     }
 
     /** Drivers find their own classes through the thread's class loader. */
-    private void within(Step step) throws Failure {
+    private void within(Task task) throws Failure {
         Thread thread = Thread.currentThread();
         ClassLoader before = thread.getContextClassLoader();
         thread.setContextClassLoader(jdbc.loader);
         try {
-            step.run();
+            task.run();
         } finally {
             thread.setContextClassLoader(before);
         }
@@ -595,6 +510,11 @@ final class JdbcLink implements Link {
     @Override
     public long connects() {
         return connects;
+    }
+
+    @Override
+    public long awakeNs() {
+        return awakeNs;
     }
 
     @Override

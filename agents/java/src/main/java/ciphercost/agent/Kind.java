@@ -15,6 +15,12 @@ sealed interface Kind {
     /** Every value in turn: the statements that use it run once per value. */
     record Each(long low, long high) implements Kind {}
 
+    /** What a step or a row sets it to. */
+    record Computed() implements Kind {}
+
+    /** The number of the connection. */
+    record Client() implements Kind {}
+
     int LONGEST_TEXT = 16 << 20;
 
     /** Each kind accepts only its own fields. */
@@ -46,6 +52,8 @@ sealed interface Kind {
                 long low = fields.whole("low");
                 yield new Each(low, notBelow(low, fields.whole("high")));
             }
+            case "computed" -> new Computed();
+            case "client" -> new Client();
             case "sealed" -> throw Failure.badMessage("kind: this agent does not support \"sealed\"");
             default -> throw Failure.badMessage("kind: \"" + kind + "\" is unknown");
         };

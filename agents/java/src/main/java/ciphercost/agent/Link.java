@@ -9,14 +9,28 @@ interface Link {
         long checksum;
         /** Why they failed, if they did. The connection stays usable. */
         Failure error;
-        /** Nanoseconds of think time, which a latency does not include. */
+        /** Nanoseconds of think time and sleep, which a latency does not include. */
         long thoughtNs;
+        /** How often the operation was begun again. */
+        long retries;
 
         void clear() {
+            empty();
+            thoughtNs = 0;
+            retries = 0;
+        }
+
+        /** Forgets results, but not how they came about. */
+        void empty() {
             rows = 0;
             checksum = 0;
             error = null;
-            thoughtNs = 0;
+        }
+
+        /** The operation begins again. */
+        void restart() {
+            empty();
+            retries++;
         }
 
         void fail(Failure failure) {
@@ -47,6 +61,9 @@ interface Link {
 
     /** Number of connections opened for operations so far. */
     long connects();
+
+    /** When it last awoke from a sleep of a script, or will awake, as System.nanoTime() shows it; 0: it has not slept. */
+    long awakeNs();
 
     Rows query(String sql) throws Failure;
 

@@ -29,6 +29,8 @@ final class Load {
         long cpuNs;
         long userNs;
         long connects;
+        /** How often operations were begun again. */
+        long retries;
         final Histogram latencies = new Histogram(1, HOUR_NS, 3);
         long lastEnd = Long.MIN_VALUE;
 
@@ -44,6 +46,7 @@ final class Load {
             cpuNs += other.cpuNs;
             userNs += other.userNs;
             connects += other.connects;
+            retries += other.retries;
             latencies.add(other.latencies);
             lastEnd = Math.max(lastEnd, other.lastEnd);
         }
@@ -157,7 +160,7 @@ final class Load {
     private final class Worker implements Runnable {
         private final Link link;
         private final CountDownLatch working;
-        private final Script.Operation operation = script.operation();
+        private final Script.Operation operation = script.operation(threads);
         private final Tally tally = new Tally();
         private Failure failure;
         /** Closed loop, and random arrivals: the number of the next operation. Thread i of n runs i, i + n, … */
@@ -313,6 +316,7 @@ final class Load {
                 tally.late += late[at] ? 1 : 0;
             }
             if (counting) {
+                tally.retries += outcome.retries;
                 if (outcome.error == null) {
                     tally.rows += outcome.rows;
                     tally.checksum += outcome.checksum;
@@ -347,7 +351,10 @@ final class Load {
 
         boolean isSilent() {
             long since = busySince.get();
-            return since > 0 && now() - since > plan.silenceNs;
+            long awake = link.awakeNs();
+            // Whoever is asleep, by its own script, waits for no server; but a slice must end.
+            long waits = awake == 0 ? since : Math.max(since, Math.min(awake - origin, end));
+            return since > 0 && now() - waits > plan.silenceNs;
         }
     }
 }

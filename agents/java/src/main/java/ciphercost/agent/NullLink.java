@@ -41,6 +41,9 @@ final class NullLink implements Link {
     /** Skips all statements except THINK. */
     @Override
     public void prepare(Script script, boolean open) throws Failure {
+        if (script.decides()) {
+            throw Failure.statement("the null driver runs no scripts with steps");
+        }
         this.open = open;
         long[] found = new long[script.statements.size()];
         boolean any = false;
@@ -107,8 +110,7 @@ final class NullLink implements Link {
             int variable = (int) (-2 - what);
             long time = what;
             if (what < 0) {
-                String text = operation.texts[variable];
-                time = microseconds(text == null ? Long.toString(operation.integers[variable]) : text);
+                time = microseconds(String.valueOf(operation.parameter(variable)));
             }
             if (open && time > 0) {
                 // The requested time, not the actual one: waking up late is the agent's own delay and counts.
@@ -141,6 +143,11 @@ final class NullLink implements Link {
     @Override
     public long connects() {
         return connects;
+    }
+
+    @Override
+    public long awakeNs() {
+        return 0;
     }
 
     @Override

@@ -10,6 +10,10 @@ final class Random {
         this.state = state;
     }
 
+    static Random seeded(long seed) {
+        return new Random(seed);
+    }
+
     /** The generator of one operation, independent of every other operation's and of the connection that runs it. */
     static Random ofOperation(long seed, long number) {
         return new Random(new Random(seed).next() ^ new Random(number * 0xd1b54a32d192ed03L).next());

@@ -24,7 +24,7 @@ final class Session {
     private static final String VERSION =
             Objects.requireNonNullElse(Session.class.getPackage().getImplementationVersion(), "unpackaged");
     private static final Set<String> TYPES = Set.of("hello", "program", "cipher", "variable", "transaction", "statement",
-            "connect", "query", "slice", "floor", "disconnect", "bye");
+            "step", "connect", "query", "slice", "floor", "disconnect", "bye");
     private static final double LONGEST_SECONDS = 86_400;
     /** Most kinds of errors that are listed; the rest is `other`. */
     private static final int NAMED_KINDS = 16;
@@ -81,8 +81,10 @@ final class Session {
             }
             case "program" -> {
                 String name = fields.text("name");
+                Program.Mode mode = Program.Mode.read(fields.text("mode", "prepared"));
+                long tries = fields.unsigned("tries", 0);
                 fields.end();
-                program = new Program(name);
+                program = new Program(name, mode, tries);
             }
             case "cipher" -> throw Failure.badMessage("cipher: this agent does not seal or open values");
             case "variable" -> {
@@ -98,6 +100,7 @@ final class Session {
                 program().addTransaction(name, weight);
             }
             case "statement" -> statement(fields);
+            case "step" -> step(fields);
             case "connect" -> {
                 return connect(fields);
             }
@@ -173,12 +176,23 @@ final class Session {
         String parameters = fields.text("parameters");
         String arm = fields.text("arm", null);
         boolean open = fields.flag("open", false);
+        String prefix = fields.text("into", null);
+        boolean every = fields.flag("every", false);
         fields.end();
         Program to = program();
         if (open) {
             throw Failure.badMessage("open: this agent does not seal or open values");
         }
-        to.addStatement(transaction, arm, sql, parameters);
+        to.addStatement(transaction, arm, sql, parameters, prefix == null ? null : new Program.Into(prefix, every));
+    }
+
+    private void step(Fields fields) throws Failure {
+        Program to = program();
+        String transaction = fields.text("transaction");
+        String arm = fields.text("arm", null);
+        Step step = Step.read(fields.text("do"), fields, to);
+        fields.end();
+        to.addStep(transaction, arm, step);
     }
 
     private Arm arm(String name) throws Failure {
@@ -267,7 +281,7 @@ final class Session {
         Load.Tally tally = total.tally();
         Map<String, Object> answer = said("slice", "arm", name, "seconds", total.seconds(), "operations",
                 tally.operations, "work", tally.work, "errors", tally.errors, "error_kinds", kinds(tally.kinds), "rows",
-                tally.rows, "sealed", 0, "opened", 0, "checksum", String.format("%016x", tally.checksum), "cpu_user_ns",
+                tally.rows, "sealed", 0, "opened", 0, "retries", tally.retries, "checksum", String.format("%016x", tally.checksum), "cpu_user_ns",
                 tally.userNs, "cpu_system_ns", tally.cpuNs - tally.userNs, "bytes_sent", 0, "bytes_received", 0,
                 "segments_sent", 0, "segments_received", 0, "connects", tally.connects, "resumed", 0, "late",
                 tally.late, "threads", total.threads(), "histogram", encoded(tally.latencies), "first_error",

@@ -1,0 +1,10 @@
+CREATE TABLE customers (id int NOT NULL PRIMARY KEY, name varchar(80) NOT NULL, profile blob sub_type text);
+CREATE TABLE orders (id int NOT NULL PRIMARY KEY, customer int NOT NULL REFERENCES customers (id), placed timestamp NOT NULL, note varchar(80));
+CREATE TABLE items (id int NOT NULL PRIMARY KEY, "ORDER" int NOT NULL REFERENCES orders (id), product varchar(40) NOT NULL, price numeric(9,2) NOT NULL);
+CREATE TABLE changes (at_ timestamp DEFAULT '2024-01-01' NOT NULL, "ORDER" int NOT NULL);
+EXECUTE BLOCK AS DECLARE n int = 1; BEGIN WHILE (n <= {customers}) DO BEGIN INSERT INTO customers VALUES (:n, '{word} ' || :n, '{{}}'); n = n + 1; END END;
+EXECUTE BLOCK AS DECLARE n int = 1; BEGIN WHILE (n <= {orders}) DO BEGIN INSERT INTO orders VALUES (:n, MOD(:n, {customers}) + 1, '2024-01-01', LPAD(:n, 60, 'x')); n = n + 1; END END;
+EXECUTE BLOCK AS DECLARE n int = 1; BEGIN WHILE (n <= 3 * {orders}) DO BEGIN INSERT INTO items VALUES (:n, MOD(:n, {orders}) + 1, LPAD(:n, 32, 'y'), 1.5); n = n + 1; END END;
+CREATE VIEW spent AS SELECT c.id, COUNT(*) AS orders FROM customers c JOIN orders o ON o.customer = c.id GROUP BY c.id;
+CREATE TRIGGER noted FOR orders AFTER UPDATE AS BEGIN INSERT INTO changes ("ORDER") VALUES (NEW.id); END;
+UPDATE orders SET note = note WHERE id <= 3;

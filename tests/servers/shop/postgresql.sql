@@ -1,0 +1,16 @@
+CREATE ROLE shop_owner; CREATE ROLE shop_reader;
+CREATE EXTENSION pgcrypto;
+CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL, profile jsonb NOT NULL);
+CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NULL REFERENCES customers, placed timestamptz NOT NULL, note text, extra jsonb);
+CREATE TABLE items (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "order" int NOT NULL REFERENCES orders, product text NOT NULL, price numeric(9,2) NOT NULL);
+CREATE TABLE changes (at timestamptz NOT NULL DEFAULT '2024-01-01', "order" int NOT NULL);
+INSERT INTO customers SELECT n, '{word} ' || n, jsonb_build_object('level', n % 5, 'tags', jsonb_build_array('a' || n % 7, md5(n::text))) FROM generate_series(1, {customers}) n;
+INSERT INTO orders SELECT n, n % {customers} + 1, timestamptz '2024-01-01' + n * interval '1 minute', repeat(md5(n::text), 2), jsonb_build_object('gift', n % 2 = 0) FROM generate_series(1, {orders}) n;
+INSERT INTO items ("order", product, price) SELECT n % {orders} + 1, md5(n::text), n % 1000 / 10.0 FROM generate_series(1, 3 * {orders}) n;
+CREATE INDEX ON items ("order"); CREATE INDEX ON customers USING gin (profile);
+CREATE FUNCTION total(int) RETURNS numeric LANGUAGE sql STABLE AS $$ SELECT coalesce(sum(price), 0) FROM public.items WHERE "order" = $1 $$;
+CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.changes ("order") VALUES (NEW.id); RETURN NEW; END $$;
+CREATE TRIGGER noted AFTER UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION note_change();
+CREATE VIEW spent AS SELECT c.id, c.name, sum(i.price) AS total FROM customers c JOIN orders o ON o.customer = c.id JOIN items i ON i."order" = o.id GROUP BY c.id;
+UPDATE orders SET note = note WHERE id <= 3;
+ALTER TABLE customers OWNER TO shop_owner; GRANT SELECT ON orders, spent TO shop_reader;

@@ -1,0 +1,11 @@
+CREATE TABLE customers (id integer PRIMARY KEY, name text NOT NULL, profile text NOT NULL);
+CREATE TABLE orders (id integer PRIMARY KEY, customer int NOT NULL REFERENCES customers, placed text NOT NULL, note text);
+CREATE TABLE items (id integer PRIMARY KEY AUTOINCREMENT, "order" int NOT NULL REFERENCES orders, product text NOT NULL, price real NOT NULL);
+CREATE TABLE changes (at text NOT NULL DEFAULT '2024-01-01', "order" int NOT NULL);
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {customers}) INSERT INTO customers SELECT n, '{word} ' || n, json_object('level', n % 5) FROM c;
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {orders}) INSERT INTO orders SELECT n, n % {customers} + 1, datetime('2024-01-01', n || ' minutes'), hex(n * 7919 % 1000003) || hex(n * n) || printf('%040d', n) FROM c;
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3 * {orders}) INSERT INTO items ("order", product, price) SELECT n % {orders} + 1, printf('%032d', n * 7919), n % 1000 / 10.0 FROM c;
+CREATE INDEX items_order ON items ("order");
+CREATE VIEW spent AS SELECT c.id, c.name, sum(i.price) AS total FROM customers c JOIN orders o ON o.customer = c.id JOIN items i ON i."order" = o.id GROUP BY c.id;
+CREATE TRIGGER noted AFTER UPDATE ON orders BEGIN INSERT INTO changes ("order") VALUES (NEW.id); END;
+UPDATE orders SET note = note WHERE id <= 3;
