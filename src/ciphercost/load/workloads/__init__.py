@@ -47,7 +47,7 @@ import msgspec
 from ciphercost.load import commands, opened, requests, script, secret_sql
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.program import Load, Program, Tables
-from ciphercost.load.script_parts import OPEN, SEAL, Script
+from ciphercost.load.script_parts import OPEN, SEAL, Script, Variable
 from ciphercost.load.tables import people
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
@@ -64,6 +64,8 @@ class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     weight: int = 1
     values: dict[Literal["sealed", "opened", "searched"], str] | None = None
     """Secret values that it encrypts, decrypts and searches for, as expressions over the parameters. None: not told."""
+    constants: dict[str, str] = {}
+    """Variables with the texts that they always have, such as values of a log."""
 
 
 class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -260,7 +262,9 @@ def prepare(
             yield transaction.name, transaction.weight, commands.parse(text, own, here)
             return
         if workload.own_sql:
-            yield transaction.name, transaction.weight, script.parse(text, own, here, dialect=dialect, simple=simple)
+            given = [Variable(name, "constant", value=value) for name, value in transaction.constants.items()]
+            parsed_script = script.parse(text, own, here, given, dialect, simple=simple)
+            yield transaction.name, transaction.weight, parsed_script
             return
         sets = hospital_sql.variables(text, yield_records()) if workload.records else []
         # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
