@@ -153,6 +153,11 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
         return bool(self.sql or self.builtin)
 
     @property
+    def workload_file(self) -> str:
+        """The user's file that is the workload; empty: it is one of ciphercost's."""
+        return self.workload if self.workload.endswith(".toml") and not self.own_script else ""
+
+    @property
     def script_names(self) -> str:
         """The scripts without their directories, for people."""
         return ", ".join([*(file.rpartition("/")[2] for file in self.scripts), *self.builtin])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.importers.logs import _times
-from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged, numbered, text
+from ciphercost.importers.logs import _database_times as _times
+from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Ignored, Logged, numbered, text
 
 KIND = "sql"
 DIALECT = "mysql"
@@ -34,7 +34,7 @@ OTHER = "commands that are no statements (Prepare, Ping, Init DB …)"
 REFUSED = "refused logins"
 LONGEST = 1 << 24
 """Characters of a statement."""
-TOO_LONG = f"statements longer than {LONGEST >> 20} MiB"
+TOO_MANY_LINES = f"statements longer than {LONGEST >> 20} MiB"
 
 
 def _entry(line: str) -> re.Match[str] | None:
@@ -58,7 +58,10 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
     for number, line in numbered(lines):
         match = _entry(line)
         if match is None:
-            if _BANNER.fullmatch(line):
+            if line.startswith(OVERLONG):
+                open_ = None
+                yield Ignored(number, TOO_LONG)
+            elif _BANNER.fullmatch(line):
                 yield Ignored(number, BANNER)
             elif open_ is None:
                 yield Ignored(number, BEFORE)
@@ -80,7 +83,7 @@ def _event(match: re.Match[str], line: int, more: list[str], at: float, length: 
     session, command = match["id"], match["command"].lower()
     said = match["text"] or ""
     if length >= LONGEST:
-        return Ignored(line, TOO_LONG, 1 + len(more))
+        return Ignored(line, TOO_MANY_LINES, 1 + len(more))
     if command in ("query", "execute"):
         return Logged(session, line, "\n".join((said, *more)), at, "simple" if command == "query" else "prepared")
     if command == "quit":

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.importers.logs import _times
-from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged, numbered, text
+from ciphercost.importers.logs import _database_times as _times
+from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Ignored, Logged, numbered, text
 
 KIND = "sql"
 DIALECT = "mysql"
@@ -31,7 +31,7 @@ ADMIN = "commands that are no statements (Quit, Prepare, Ping …)"
 EMPTY = "entries without a statement"
 LONGEST = 1 << 24
 """Characters of a statement."""
-TOO_LONG = f"statements longer than {LONGEST >> 20} MiB"
+TOO_MANY_LINES = f"statements longer than {LONGEST >> 20} MiB"
 
 
 def recognise(head: Sequence[bytes]) -> int:
@@ -82,7 +82,7 @@ class _Entry:
             sql = sql[match.end() :]
         sql = sql.removesuffix(";")
         if self.length >= LONGEST:
-            yield Ignored(self.line, TOO_LONG, self.lines)
+            yield Ignored(self.line, TOO_MANY_LINES, self.lines)
         elif self.admin is not None:
             if self.admin.lower() in ("quit", "connect", "change user"):
                 yield Fact(session, self.line, "end" if self.admin.lower() == "quit" else "begin", at)
@@ -110,6 +110,9 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
                 at = entry.at = _times.short(time[1].strip())
             entry.head(line)
             entry.lines += 1
+        elif line.startswith(OVERLONG):
+            entry = None
+            yield Ignored(number, TOO_LONG)
         elif _BANNER.fullmatch(line):
             yield Ignored(number, BANNER)
         elif entry is None:

@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.importers.logs import _times
+from ciphercost.importers.logs import _database_times as _times
 from ciphercost.importers.logs._postgresql import Message, Statements
 from ciphercost.importers.logs._sql import Event, Ignored, text
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.importers.logs import _times, postgresql_text
+from ciphercost.importers.logs import _database_times as _times
+from ciphercost.importers.logs import postgresql_text
 from ciphercost.importers.logs._postgresql import Message, Statements
 from ciphercost.importers.logs._sql import Event, Ignored
 

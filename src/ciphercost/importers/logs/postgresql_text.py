@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.importers.logs import _times
+from ciphercost.importers.logs import _database_times as _times
 from ciphercost.importers.logs._postgresql import Message, Statements
-from ciphercost.importers.logs._sql import Event, Ignored, numbered, text
+from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Ignored, numbered, text
 
 KIND = "sql"
 DIALECT = "postgresql"
@@ -37,7 +37,7 @@ _EPOCH = re.compile(r"\b1\d{9}\.\d{3}\b")
 BEFORE = "lines before the first entry of the log"
 LONGEST = 1 << 24
 """Characters of an entry."""
-TOO_LONG = f"entries longer than {LONGEST >> 20} MiB"
+TOO_MANY_LINES = f"entries longer than {LONGEST >> 20} MiB"
 
 
 class _Found(NamedTuple):
@@ -102,6 +102,10 @@ def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]
         if line is None:
             yield Ignored(number, "JSON without a message of PostgreSQL")
             continue
+        if line.startswith(OVERLONG):
+            message = None
+            yield Ignored(number, TOO_LONG)
+            continue
         found = _entry(line)
         if found is None:
             if message is None:
@@ -123,7 +127,7 @@ def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]
 
 def _finished(statements: Statements, message: Message, lines: list[str], length: int) -> Iterator[Event]:
     if length >= LONGEST:
-        yield Ignored(message.line, TOO_LONG, len(lines))
+        yield Ignored(message.line, TOO_MANY_LINES, len(lines))
         return
     yield from statements.take(message._replace(text=lines[0] if len(lines) == 1 else "\n".join(lines)))
 
@@ -135,7 +139,7 @@ def _read_syslog(lines: Iterable[tuple[int, str]]) -> Iterator[Event]:
     for number, line in lines:
         syslog = _SYSLOG.match(line)
         if syslog is None:
-            yield Ignored(number, "lines of other programs")
+            yield Ignored(number, TOO_LONG if line.startswith(OVERLONG) else "lines of other programs")
             continue
         who, part, rest = syslog["who"], syslog["part"], syslog["rest"]
         found = _severity(rest)

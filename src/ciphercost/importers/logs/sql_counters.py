@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ciphercost.importers.logs import _times
+from ciphercost.importers.logs import _database_times as _times
 from ciphercost.importers.logs._sql import Event, Ignored, Logged, text
 
 KIND = "sql"

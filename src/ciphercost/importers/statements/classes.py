@@ -43,6 +43,9 @@ class Class(msgspec.Struct):
     sent: dict[QueryMode, int] = {}
     """How often each way of sending was used."""
     samples: list[tuple[Written, ...]] = []
+    file: str = ""
+    line: int = 0
+    """Where the first of them begins."""
 
     @property
     def verb(self) -> str:
@@ -59,7 +62,7 @@ class Classes:
         self._by_shapes: dict[tuple[str, ...], Class] = {}
         self._draws: dict[tuple[str, ...], random.Random] = {}
 
-    def add(self, operation: Operation) -> bool:
+    def add(self, operation: Operation, file: str) -> bool:
         """Count an operation. False: there are too many classes for a new one."""
         steps = operation.steps
         shapes = (steps[0].shape,) if len(steps) == 1 else tuple(shape for shape, _ in groupby(step.shape for step in steps))
@@ -67,7 +70,8 @@ class Classes:
         if found is None:
             if len(self._by_shapes) >= MOST_CLASSES:
                 return False
-            found = self._by_shapes[shapes] = Class(shapes, writes=any(step.sort == "write" for step in steps))
+            writes = any(step.sort == "write" for step in steps)
+            found = self._by_shapes[shapes] = Class(shapes, writes=writes, file=file, line=operation.at.line)
             # The seed depends on nothing but the class, so the same log gives the same samples.
             self._draws[shapes] = random.Random(zlib.crc32("\n".join(shapes).encode()))  # noqa: S311 - nothing secret
         calls = operation.at.count if len(steps) == 1 else 1

@@ -44,7 +44,6 @@ class Found:
         self.kept = 0
         """Statements of the operations that are kept."""
         self._left: dict[str, tuple[int, Place]] = {}
-        self._other: Counter[str] = Counter()
         self._lengths: Counter[int] = Counter()
         self._open: dict[str, _Session] = {}
         self._most_open = self._begins = 0
@@ -76,7 +75,6 @@ class Found:
                     self._least = min(self._least, event.seconds)
                     self._timed += 1
             elif isinstance(event, Ignored):
-                self._other[event.why] += event.lines
                 self.left_out(event.why, event.line, event.lines)
             else:
                 self._fact(event, transactions)
@@ -84,9 +82,14 @@ class Found:
         for name in list(self._open):
             self._close(name)
 
-    def left_out(self, why: str, line: int, lines: int = 1) -> None:
-        count, place = self._left.get(why, (0, Place(self._file, line)))
+    def left_out(self, why: str, line: int, lines: int = 1, file: str = "") -> None:
+        count, place = self._left.get(why, (0, Place(file or self._file, line)))
         self._left[why] = (count + lines, place)
+
+    def reasons(self) -> list[LeftOut]:
+        """What was left out, the most frequent reason first."""
+        ordered = sorted(self._left.items(), key=lambda item: -item[1][0])
+        return [LeftOut(why, count, place.file, place.line) for why, (count, place) in ordered]
 
     def _went_back(self, event: Logged) -> None:
         count, place = self._backwards or (0, Place(self._file, event.line))
@@ -125,7 +128,7 @@ class Found:
             for step in operation.dropped:
                 self.left_out(step.why, step.logged.line)
             size = sum(step.logged.count for step in operation.steps)
-            why = operation.why or ("" if self.classes.add(operation) else TOO_MANY)
+            why = operation.why or ("" if self.classes.add(operation, self._file) else TOO_MANY)
             if why:
                 self.left_out(why, operation.at.line, size)
                 continue
@@ -160,10 +163,7 @@ class Found:
             files=files,
             lines=lines,
             operations=sum(each.count for each in classes),
-            left_out=[
-                LeftOut(why, count, place.file, place.line)
-                for why, (count, place) in sorted(self._left.items(), key=lambda item: -item[1][0])
-            ],
+            left_out=self.reasons(),
             begin=self._begin if self._end else 0.0,
             end=self._end,
             classes=[of_class(each, name) for each, name in zip(classes, names(classes), strict=True)],

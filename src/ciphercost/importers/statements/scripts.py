@@ -50,7 +50,7 @@ class Scripts(NamedTuple):
 
 def of(classes: Sequence[Class], names: Sequence[str], dialect: str) -> Scripts:
     """`classes`: the most frequent first; `names`: theirs."""
-    kept: list[tuple[str, Class, list[list[Transaction]]]] = []
+    kept: list[tuple[Class, list[Transaction]]] = []
     left: list[tuple[str, int, Class]] = []
     for name, each in zip(names, classes, strict=True):
         if len(kept) >= MOST_CLASSES:
@@ -58,25 +58,26 @@ def of(classes: Sequence[Class], names: Sequence[str], dialect: str) -> Scripts:
             continue
         written = [one for sample in each.samples if (one := transaction(name, sample, dialect)) is not None]
         if written:
-            kept.append((name, each, [[one] for one in written]))
+            kept.append((each, written))
         else:
             left.append((UNWRITABLE, each.statements, each))
-    total = sum(each.count for _, each, _ in kept)
+    total = sum(each.count for each, _ in kept)
     transactions: list[Transaction] = []
-    for _, each, samples in kept:
+    for each, samples in kept:
         share = each.count / total
         length = max(1, len(each.samples[0]))
         most = max(1, min(round(share * MOST_TRANSACTIONS), round(share * MOST_STATEMENTS / length), len(samples)))
         weight = max(1, round(each.count * UNIT / most))
         transactions += [
-            Transaction(one.name, one.script, weight, constants=one.constants) for (one,) in samples[:most]
+            Transaction(f"{one.name}, sample {number}", one.script, weight, constants=one.constants)
+            for number, one in enumerate(samples[:most], 1)
         ]
     sent: dict[QueryMode, int] = {}
-    for _, each, _ in kept:
+    for each, _ in kept:
         for how, count in each.sent.items():
             sent[how] = sent.get(how, 0) + count
     protocol: QueryMode = max(sent, key=lambda how: sent[how]) if sent else "simple"
-    return Scripts(transactions, protocol, left, [each for _, each, _ in kept])
+    return Scripts(transactions, protocol, left, [each for each, _ in kept])
 
 
 def transaction(name: str, sample: Sequence[Written], dialect: str) -> Transaction | None:

@@ -7,6 +7,8 @@ per_request            each operation opens its own connection
 draw                   `even`: any stretch of operations has each transaction as often as its weight says; `random` (default): by chance
 lengths                for a web server: [[REQUESTS, CONNECTIONS], …]: so many requests go by one connection before the client closes it,
                        in so many of the connections; without it they stay open
+protocol               how its statements travel unless --protocol is given: simple, extended or prepared
+written_for            dialect of its statements, postgresql or mysql; only servers of this dialect can run it. Empty: all servers of its languages
 rate                   open loop: operations per second unless --rate is given
 traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
 arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
@@ -24,7 +26,7 @@ loaded                 SQL that runs after these rows are inserted
 [documents]            for a web server: size of each path in bytes, as an expression over the parameters
 beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
 check                  SQL that reads, and must return the same on both arms
-[[transaction]]        name, weight, script; for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
+[[transaction]]        name, weight, script; constants: variables with the texts that they always have; for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
                        and SECURE before a request that is also encrypted with --set share=checkout; values: how many secret values it
                        seals, opens and searches for, as expressions over the parameters: { sealed = "1", opened = ":rows" }. If a
                        transaction has none, reports don't tell what a value costs
@@ -57,7 +59,7 @@ from ciphercost.load.tables import people
 from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import Draw, Language
+from ciphercost.model.spec import Draw, Language, QueryMode
 from ciphercost.model.traffic import Bin, Traffic
 
 FILE = ".toml"
@@ -99,6 +101,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     lengths: tuple[Bin, ...] = ()
     rate: Amount = 0.0
     traffic: Traffic | None = None
+    protocol: Literal["", QueryMode] = ""
+    written_for: str = ""
     parameters: dict[str, int | str] = {}
     choices: dict[str, list[str]] = {}
     loop: bool = False
@@ -345,6 +349,7 @@ def prepare(
         draw=workload.draw,
         lengths=workload.lengths,
         rate=workload.rate,
+        mode=workload.protocol or "prepared",
         values=_values(workload, parameters, where),
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
