@@ -17,7 +17,6 @@ _SLOW = re.compile(r"--|/\*|[#\"`\\$:?]|(?<![\w'])[eEbBxXnNqQ]'|[uU]&'")
 _STRING = re.compile(r"'[^']*'")
 _NUMBER = re.compile(r"(?<![\w.)])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)(?![\w.])|\b0[xX][0-9a-fA-F]+\b|\b\d+(?:\.\d*)?(?:[eE][-+]?\d+)?\b")
 _LIST = re.compile(r"\b(in|values|any|all|row) ?\( ?\?(?: ?, ?\?)* ?\)(?: ?, ?\( ?\?(?: ?, ?\?)* ?\))*")
-_SPACE_WITHIN = re.compile(r" ?([(),;=<>]) ?")
 LONGEST_SHAPE = 4000
 """Characters of a shape: more are a list that has no other form, such as an IN with sub-expressions."""
 
@@ -36,9 +35,8 @@ def shape(sql: str, dialect: str) -> str:
             raise Unreadable
     text = _NUMBER.sub("?", text)
     text = " ".join(text.lower().split())
-    text = _SPACE_WITHIN.sub(r"\1", text)
     if "?" in text:
-        text = _LIST.sub(r"\1(?+)", text)
+        text = _LIST.sub(r"\1 (?+)", text)
     return text.rstrip("; ")[:LONGEST_SHAPE]
 
 
