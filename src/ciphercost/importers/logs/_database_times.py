@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from datetime import datetime
 from functools import lru_cache
 
 STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)([.,]\d+)?(?: ?(Z\b|[+-]\d\d(?::?\d\d)?\b|[A-Z]{2,5}\b))?")
@@ -25,8 +24,8 @@ def _minute(year: int, month: int, day: int, hour: int, minute: int) -> int:
     return timegm((year, month, day, hour, minute, 0))
 
 
-def stamp(match: re.Match[str]) -> float:
-    """Seconds since 1970 of a match of STAMP; 0 if there is no such day."""
+def stamp(match: re.Match[str], zones: set[str]) -> float:
+    """Seconds since 1970 of a match of STAMP; 0 if there is no such day. Its zone is added to `zones`."""
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
         seconds = _minute(int(year), int(month), int(day), int(hour), int(minute)) + int(second)
@@ -34,6 +33,7 @@ def stamp(match: re.Match[str]) -> float:
         return 0.0
     if fraction:
         seconds += float("0." + fraction[1:])  # type: ignore[assignment]
+    zones.add(zone or "")
     return seconds - (_offset(zone) if zone and zone[0] in "+-" else 0)
 
 
@@ -44,26 +44,26 @@ def _offset(zone: str) -> int:
     return -seconds if zone[0] == "-" else seconds
 
 
-def of(text: str) -> float:
+def of(text: str, zones: set[str]) -> float:
     """Seconds since 1970 of a text that begins with a time; 0: it does not."""
     match = STAMP.match(text)
-    return stamp(match) if match else 0.0
+    return stamp(match, zones) if match else 0.0
 
 
-def syslog(text: str) -> float:
+def syslog(text: str, zones: set[str]) -> float:
     """Seconds since 1970 of a text that begins with `Feb 11 13:15:39`, in SYSLOG_YEAR; 0: it does not."""
     match = _SYSLOG.match(text)
     if match is None or match[1] not in _MONTHS:
-        return of(text)
+        return of(text, zones)
     month, day, hour, minute, second = match.groups()
     return float(_minute(SYSLOG_YEAR, _MONTHS[month], int(day), int(hour), int(minute)) + int(second))
 
 
-def short(text: str) -> float:
+def short(text: str, zones: set[str]) -> float:
     """Seconds since 1970 of a text that begins with `240131 12:00:00`, as MySQL before 5.7 and MariaDB write it; 0: it does not."""
     match = _SHORT.match(text)
     if match is None:
-        return of(text)
+        return of(text, zones)
     year, month, day, hour, minute, second, fraction = match.groups()
     try:
         seconds = float(_minute(2000 + int(year), int(month), int(day), int(hour), int(minute)) + int(second))
@@ -71,10 +71,3 @@ def short(text: str) -> float:
         return 0.0
     return seconds + float(fraction or 0)
 
-
-def iso(text: str) -> float:
-    """Seconds since 1970 of a time of ISO 8601 in JSON, with nanoseconds too; 0: it is none."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return of(text)

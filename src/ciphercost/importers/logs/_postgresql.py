@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged
+from ciphercost.importers.logs._sql import EMPTY, Event, Fact, Ignored, Logged
 from ciphercost.model.spec import QueryMode
 
 _STATEMENT = re.compile(
@@ -26,7 +26,6 @@ CUT = "..."
 _UNNAMED = ("", "<unnamed>")
 FAILED = ("ERROR", "FATAL", "PANIC")
 OTHER = "messages of the server that are no statements"
-EMPTY = "empty statements"
 FETCHED = "fetches of further rows"
 
 

@@ -10,6 +10,7 @@ from ciphercost.model.spec import QueryMode
 OVERLONG = "\0"
 """Begins what stands for a line that was too long to be read (`importers/log_lines.py`)."""
 TOO_LONG = "lines longer than 1 MiB, with the entry that they belong to"
+EMPTY = "empty statements"
 NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 """Stands in a text for bytes that are no UTF-8."""
 

@@ -50,7 +50,7 @@ def recognise(head: Sequence[bytes]) -> int:
     return count if inside else 0
 
 
-def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
+def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     del head
     at = 0.0
     open_: re.Match[str] | None = None
@@ -73,7 +73,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
             yield _event(open_, begin, more, at, length)
         written = match["iso"] or match["short"]
         if written:
-            at = _times.of(written) if match["iso"] else _times.short(written)
+            at = _times.of(written, zones) if match["iso"] else _times.short(written, zones)
         open_, begin, more, length = match, number, [], 0
     if open_ is not None:
         yield _event(open_, begin, more, at, length)

@@ -93,7 +93,7 @@ class _Entry:
             yield Ignored(self.line, EMPTY, self.lines)
 
 
-def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
+def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     del head
     at = 0.0
     entry: _Entry | None = None
@@ -107,7 +107,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
                     yield from entry.events()
                 entry = _Entry(number, at)
             if time := _TIME.match(line):
-                at = entry.at = _times.short(time[1].strip())
+                at = entry.at = _times.short(time[1].strip(), zones)
             entry.head(line)
             entry.lines += 1
         elif line.startswith(OVERLONG):

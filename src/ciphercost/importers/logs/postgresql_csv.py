@@ -28,7 +28,7 @@ def recognise(head: Sequence[bytes]) -> int:
     return sum(_LINE.match(line) is not None for line in head)
 
 
-def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
+def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     del head
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
     # A field may hold ends of lines, which the parser needs.
@@ -52,7 +52,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
             Message(
                 row[_SESSION] or row[_PID],
                 begin,
-                _times.of(row[_TIME]),
+                _times.of(row[_TIME], zones),
                 row[_SEVERITY],
                 row[_MESSAGE],
                 row[_DETAIL],

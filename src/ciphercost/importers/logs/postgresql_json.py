@@ -19,6 +19,8 @@ KIND = "sql"
 DIALECT = "postgresql"
 NOT_JSON = "lines that are no JSON"
 OTHER = "JSON without a message of PostgreSQL"
+LEAST = 10
+"""Times that must all fall for a log to count as one with the newest line first."""
 MOST_REVERSED = 5_000_000
 """Lines of a log with the newest line first that are kept in memory to be read from its end."""
 
@@ -65,18 +67,18 @@ def _says(entry: _Line) -> bool:
     )
 
 
-def _time(entry: _Entry) -> float:
-    return _times.of(entry.timestamp or entry.log_time)
+def _time(entry: _Entry, zones: set[str]) -> float:
+    return _times.of(entry.timestamp or entry.log_time, zones)
 
 
 def _descends(head: Sequence[bytes]) -> bool:
     """Whether the newest line comes first, as some tools print the log of a container."""
     entries = [entry.record or entry for line in head if (entry := _parsed(line))]
-    times = [time for entry in entries if (time := _time(entry))]
-    return len(times) > 2 and times[0] > times[-1] and times == sorted(times, reverse=True)
+    times = [time for entry in entries if (time := _time(entry, set()))]
+    return len(times) >= LEAST and times[0] > times[-1] and times == sorted(times, reverse=True)
 
 
-def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
+def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     numbered: Iterable[tuple[int, bytes]] = enumerate(lines, 1)
     if _descends(head):
         kept = []
@@ -87,7 +89,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
         numbered = reversed(kept)
     payloads = [entry.text_payload for line in head if (entry := _parsed(line)) and entry.text_payload]
     if payloads:
-        yield from postgresql_text.read_numbered(_payloads(numbered), [payload.encode() for payload in payloads])
+        yield from postgresql_text.read_numbered(_payloads(numbered), [payload.encode() for payload in payloads], zones)
         return
     statements = Statements()
     for number, line in numbered:
@@ -105,7 +107,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
             Message(
                 session,
                 number,
-                _time(found),
+                _time(found, zones),
                 found.error_severity,
                 found.message,
                 found.detail,

@@ -83,15 +83,17 @@ def recognise(head: Sequence[bytes]) -> int:
     return count
 
 
-def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
+def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     heads = list(map(text, head))
     if sum(_SYSLOG.match(line) is not None for line in heads) * 2 > len(heads):
-        yield from _read_syslog(numbered(lines))
+        yield from _read_syslog(numbered(lines), zones)
         return
-    yield from read_numbered(numbered(lines), head)
+    yield from read_numbered(numbered(lines), head, zones)
 
 
-def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]) -> Iterator[Event]:
+def read_numbered(
+    lines: Iterable[tuple[int, str | None]], head: Sequence[bytes], zones: set[str]
+) -> Iterator[Event]:
     """`lines`: with their numbers; None: a line that has another form."""
     session_of = _session([found.prefix for line in head if (found := _entry(text(line)))])
     statements = Statements()
@@ -117,7 +119,7 @@ def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]
             continue
         if message is not None:
             yield from _finished(statements, message, open_, length)
-        at, rest = _time(found.prefix)
+        at, rest = _time(found.prefix, zones)
         message = Message(session_of(rest), number, at, found.severity, "")
         open_, length = [found.said], len(found.said)
     if message is not None:
@@ -129,10 +131,10 @@ def _finished(statements: Statements, message: Message, lines: list[str], length
     if length >= LONGEST:
         yield Ignored(message.line, TOO_MANY_LINES, len(lines))
         return
-    yield from statements.take(message._replace(text=lines[0] if len(lines) == 1 else "\n".join(lines)))
+    yield from statements.take(message._replace(text=lines[0] if len(lines) == 1 else "\n".join(lines).rstrip("\n")))
 
 
-def _read_syslog(lines: Iterable[tuple[int, str]]) -> Iterator[Event]:
+def _read_syslog(lines: Iterable[tuple[int, str]], zones: set[str]) -> Iterator[Event]:
     """An entry is a line with `[7-1]` and its parts `[7-2]` …, between which lines of other processes may stand."""
     statements = Statements()
     entries: dict[str, tuple[Message, list[str]]] = {}
@@ -152,7 +154,7 @@ def _read_syslog(lines: Iterable[tuple[int, str]]) -> Iterator[Event]:
             continue
         if who in entries:
             yield from _ended(statements, *entries[who])
-        message = Message(who, number, _times.syslog(syslog["time"]), found.severity, "")
+        message = Message(who, number, _times.syslog(syslog["time"], zones), found.severity, "")
         entries[who] = (message, [found.said])
     for message, parts in entries.values():
         yield from _ended(statements, message, parts)
@@ -163,18 +165,18 @@ def _ended(statements: Statements, message: Message, parts: list[str]) -> Iterat
     yield from statements.take(message._replace(text="".join(parts).replace("#011", "\t")))
 
 
-def _time(prefix: str) -> tuple[float, str]:
+def _time(prefix: str, zones: set[str]) -> tuple[float, str]:
     """(the time in a prefix, the prefix without it)."""
     match = _times.STAMP.search(prefix)
     if match:
-        return _times.stamp(match), prefix[: match.start()] + prefix[match.end() :]
+        return _times.stamp(match, zones), prefix[: match.start()] + prefix[match.end() :]
     epoch = _EPOCH.search(prefix)
     return (float(epoch[0]), prefix[: epoch.start()] + prefix[epoch.end() :]) if epoch else (0.0, prefix)
 
 
 def _session(prefixes: Sequence[str]) -> Callable[[str], str]:
     """How a prefix of this log, without its time, names its session."""
-    rests = [_time(prefix)[1] for prefix in prefixes]
+    rests = [_time(prefix, set())[1] for prefix in prefixes]
 
     def by(pattern: re.Pattern[str]) -> Callable[[str], str]:
         def session(rest: str) -> str:

@@ -68,7 +68,7 @@ def dialect(head: Sequence[bytes]) -> str:
     return columns.dialect if columns else ""
 
 
-def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
+def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     columns = _columns(text(head[0]).lstrip("\N{ZERO WIDTH NO-BREAK SPACE}"))
     assert columns is not None
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
@@ -83,10 +83,10 @@ def read(lines: Iterable[bytes], head: Sequence[bytes]) -> Iterator[Event]:
             yield Ignored(begin, REFUSED, max(1, reader.line_num - begin + 1))
             continue
         if begin > 1 and row:
-            yield _event(row, columns, begin, reader.line_num - begin + 1)
+            yield _event(row, columns, begin, reader.line_num - begin + 1, zones)
 
 
-def _event(row: list[str], columns: _Columns, line: int, lines: int) -> Event:
+def _event(row: list[str], columns: _Columns, line: int, lines: int, zones: set[str]) -> Event:
     calls = row[columns.calls] if len(row) == columns.count else ""
     if not calls.isdecimal() or not int(calls):
         return Ignored(line, REFUSED, lines)
@@ -102,7 +102,7 @@ def _event(row: list[str], columns: _Columns, line: int, lines: int) -> Event:
     elif "$1" in sql:
         values = None
     total = _number(row[columns.total]) * columns.unit if columns.total is not None else 0.0
-    at = _times.of(row[columns.last]) if columns.last is not None else 0.0
+    at = _times.of(row[columns.last], zones) if columns.last is not None else 0.0
     return Logged("", line, sql, at, "prepared", values, total / int(calls), int(calls))
 
 

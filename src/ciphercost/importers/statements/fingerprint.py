@@ -14,7 +14,7 @@ from ciphercost.model.errors import UsageError
 
 _SLOW = re.compile(r"--|/\*|[#\"`\\$:?]|(?<![\w'])[eEbBxXnNqQ]'|[uU]&'")
 """What needs the server's own rules to read: comments, quoted names, backslashes, places."""
-_STRING = re.compile(r"'[^']*'")
+_STRING = re.compile(r"'(?:[^']|'')*'")
 _NUMBER = re.compile(r"(?<![\w.)])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)(?![\w.])|\b0[xX][0-9a-fA-F]+\b|\b\d+(?:\.\d*)?(?:[eE][-+]?\d+)?\b")
 _LIST = re.compile(r"\b(in|values|any|all|row) ?\( ?\?(?: ?, ?\?)* ?\)(?: ?, ?\( ?\?(?: ?, ?\?)* ?\))*")
 LONGEST_SHAPE = 4000
@@ -52,7 +52,7 @@ def _written(token: sql_text.Token) -> str:
         case "comment":
             return " "
         case "string" | "place" | "question":
-            return " ? " if token.kind == "string" else "?"
+            return "?"
         case "name":
             # A quoted name keeps its letters; digits in it are no values, so it is hidden from the pattern of numbers.
             return token.text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ciphercost.importers.logs._sql import NOT_UTF8, Logged
+from ciphercost.importers.logs._sql import EMPTY, NOT_UTF8, Logged
 from ciphercost.importers.statements.fingerprint import Unreadable, cached, split
 from ciphercost.importers.statements.sorts import WRITES, Sort, sort
 
@@ -123,14 +123,15 @@ class Transactions:
             return
         try:
             parts = split(logged.sql, self._dialect)
-            for part in parts:
-                shape = self._shape(part)
-                if shape:
-                    what, why = sort(shape)
-                    one = logged if len(parts) == 1 and part == logged.sql else logged._replace(sql=part)
-                    if what == "autocommit off" and _ON.search(part):
-                        what = "autocommit on"
-                    yield Step(one, shape, what, why)
+            shapes = [(part, shape) for part in parts if (shape := self._shape(part))]
+            if not shapes:
+                yield Step(logged, "", "left out", EMPTY)
+            for part, shape in shapes:
+                what, why = sort(shape)
+                one = logged if len(parts) == 1 and part == logged.sql else logged._replace(sql=part)
+                if what == "autocommit off" and _ON.search(part):
+                    what = "autocommit on"
+                yield Step(one, shape, what, why)
         except Unreadable:
             yield Step(logged, "", "left out", UNREADABLE)
 
