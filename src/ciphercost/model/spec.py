@@ -26,6 +26,8 @@ Mode = Literal["full", "quick"]
 Layer = Literal["transit", "rest", "column", "control"]
 Cache = Literal["warm", "cold", "small"]
 Language = Literal["sql", "http", "kv", "command"]
+WORKLOAD_FILE = ".toml"
+"""How the name of a file of the user's ends, where a workload may be named."""
 QueryMode = Literal["simple", "extended", "prepared"]
 """How statements travel: as text with their values, parsed each time, or prepared once on each connection."""
 
@@ -138,6 +140,11 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
         return (self.sql,) if isinstance(self.sql, str) and self.sql else tuple(self.sql)
 
     @property
+    def workload_file(self) -> str:
+        """The file of its workload; empty: the workload is one of ciphercost's, or scripts take its place."""
+        return self.workload if self.workload.endswith(WORKLOAD_FILE) and not self.own_script else ""
+
+    @property
     def whole_dump(self) -> str:
         """The dump that both arms hold; empty: there is none, or only rows of it are taken."""
         return "" if self.secret else self.dump
@@ -151,11 +158,6 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     def own_script(self) -> bool:
         """Whether scripts take the place of a workload: the user's own, or pgbench's."""
         return bool(self.sql or self.builtin)
-
-    @property
-    def workload_file(self) -> str:
-        """The user's file that is the workload; empty: it is one of ciphercost's."""
-        return self.workload if self.workload.endswith(".toml") and not self.own_script else ""
 
     @property
     def script_names(self) -> str:
