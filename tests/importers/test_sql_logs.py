@@ -83,7 +83,7 @@ def test_the_format_of_each_public_log_is_recognised_and_no_statement_is_missed(
 def test_each_statement_of_a_public_log_is_kept_or_left_out_with_a_reason(name: str) -> None:
     found = found_in((SAMPLE_LOGS / name).read_text(), "postgresql")
     ignored = sum(event.lines for event in events((SAMPLE_LOGS / name).read_text()) if isinstance(event, Ignored))
-    assert found.kept + sum(left.lines for left in found.reasons()) == found.statements + ignored
+    assert found.kept + sum(left.lines for left in found.left_out.found()) == found.statements + ignored
 
 
 def test_parameters_come_from_the_same_or_from_the_next_entry() -> None:
@@ -270,10 +270,11 @@ def test_counters_without_values_are_left_out_and_samples_are_used() -> None:
     found = found_in(postgresql, "postgresql")
     assert found.statements == 19
     assert [(each.shapes, each.count) for each in found.classes.ordered()] == [(("select count(*) from t",), 3)]
-    assert {left.reason: left.lines for left in found.reasons()}[NO_VALUES] == 7
+    assert {left.reason: left.lines for left in found.left_out.found()}[NO_VALUES] == 7
     mysql = "SCHEMA_NAME,DIGEST,DIGEST_TEXT,COUNT_STAR,SUM_TIMER_WAIT,QUERY_SAMPLE_TEXT\nshop,x,SELECT `a` FROM `t` WHERE `id` = ?,7,7000000000,SELECT a FROM t WHERE id = 5\n"
     (each,) = found_in(mysql, "mysql").classes.ordered()
-    assert (each.count, each.samples, each.seconds) == (7, [(Written("SELECT a FROM t WHERE id = 5"),)], pytest.approx(0.007))
+    assert (each.count, each.samples) == (7, [(Written("SELECT a FROM t WHERE id = 5"),)])
+    assert [(bin_.value, bin_.count) for bin_ in each.times.bins()] == [(pytest.approx(0.001), 7)]
 
 
 # ── shapes, kinds and transactions ────────────────────────────────────────────────────────────────────────────────────

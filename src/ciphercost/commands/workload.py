@@ -83,7 +83,7 @@ def workload(
     from ciphercost.report import traffic_document
     from ciphercost.report.formats import html
     from ciphercost.report.renderers import terminal
-    from ciphercost.runs import workload_from_logs
+    from ciphercost.runs import workload_from_logs, workload_of_statements
 
     if not 0 < speed <= 1e6:
         raise UsageError(f"--speed {speed:g}: must be above 0 and at most 1,000,000")
@@ -96,9 +96,10 @@ def workload(
     found, made = workload_from_logs.read(files, asked, shows)
     if not no_progress:
         loading.say(f"read {found.lines:,} lines of {found.files:,} file{'s' * (found.files != 1)}")
-    document = traffic_document.of(found)
+    document = traffic_document.of(found, shapes=made.shapes)
     if output:
-        write(output, workload_file.write(made, workload_from_logs.comments(found, made, output)))
+        text = workload_file.write(made, workload_from_logs.comments(found, made, output))
+        (workload_of_statements.write_private if made.written_for else write)(output, text)
     if page:
         write(page, html.render_document(document) + "\n")
     write_or_print(terminal.text(document), None)

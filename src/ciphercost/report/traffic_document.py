@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from ciphercost.load.units import minutes
 from ciphercost.model import sizes
@@ -12,19 +13,34 @@ from ciphercost.report.blocks import Alarm, Block, Document, Item, Items, Sectio
 
 QUANTILES = (0.5, 0.9, 0.99)
 MOST_HOURS = 24
+MOST_CLASSES = 40
+"""Classes in a table."""
+LONGEST_SHAPE = 300
+"""Characters of the statements of a class."""
 RIGHT = frozenset(range(1, 12))
-WORDS = {"web": ("request", "requests"), "sql": ("statement", "statements")}
+WORDS = {"web": ("request", "requests"), "sql": ("operation", "operations")}
 
 
-def of(traffic: Traffic, command: str = "") -> Document:
-    """The document. `command`: that which runs the workload."""
+def of(traffic: Traffic, command: str = "", shapes: Mapping[str, str] = MappingProxyType({})) -> Document:
+    """The document. `command`: that which runs the workload. `shapes`: the statements of each class without their values."""
     one, many = WORDS[traffic.kind]
     title = f"{traffic.operations:,} {many} in {traffic.files:,} log{'s' * (traffic.files != 1)}"
+    if traffic.kind == "sql":
+        answer = f"{traffic.operations:,} operations in {traffic.lines:,} lines ({', '.join(traffic.formats)})"
+        answer += f", {span(traffic)}: {rate(traffic)}" if traffic.end else ""
+        return Document("workload", title, answer, [*_blocks(traffic), *_shapes(shapes)], command=command)
     answer = (
         f"{traffic.operations:,} of {traffic.lines:,} lines are {many} ({', '.join(traffic.formats)}), {span(traffic)}: "
         f"{rate(traffic)}, {sizes.size(round(traffic.bytes_out / max(1, traffic.operations)))} per {one}"
     )
     return Document("workload", title, answer, list(_blocks(traffic)), command=command)
+
+
+def _shapes(shapes: Mapping[str, str]) -> Iterator[Block]:
+    """The statements of the most frequent classes."""
+    if shapes:
+        rows = [(name, shape if len(shape) <= LONGEST_SHAPE else shape[:LONGEST_SHAPE] + "…") for name, shape in shapes.items()]
+        yield Table("Statements of each class, without values", ("operation", "statements"), rows[:MOST_CLASSES], minor=True)
 
 
 def span(traffic: Traffic) -> str:
@@ -64,7 +80,10 @@ def _classes(traffic: Traffic) -> Table:
     one, many = WORDS[traffic.kind]
     has_sizes = any(each.sizes for each in traffic.classes)
     head = (one, many, "share", "bytes", *(f"size p{share * 100:g}" for share in QUANTILES), "largest")
-    rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes]
+    rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes[:MOST_CLASSES]]
+    if rest := traffic.classes[MOST_CLASSES:]:
+        count = sum(each.count for each in rest)
+        rows.append((f"{len(rest)} others", f"{count:,}", f"{count / max(1, traffic.operations):.2%}", *[""] * 5 * has_sizes))
     head = head if has_sizes else head[:3]
     return Table(f"{many.capitalize()} by class", head, rows, right=RIGHT)
 
@@ -81,7 +100,7 @@ def _class_row(of_class: OperationClass, traffic: Traffic, *, has_sizes: bool) -
 def _times(traffic: Traffic) -> Table:
     rows = [
         (each.name, *(milliseconds(quantile(each.times, share)) for share in QUANTILES), milliseconds(mean(each.times)))
-        for each in traffic.classes
+        for each in traffic.classes[:MOST_CLASSES]
         if each.times
     ]
     return Table("Time that the server took", ("class", *(f"p{share * 100:g}" for share in QUANTILES), "mean"), rows, right=RIGHT)

@@ -12,6 +12,7 @@ from itertools import groupby
 
 import msgspec
 
+from ciphercost.importers.quantised import Histogram
 from ciphercost.importers.statements.transactions import Operation
 from ciphercost.model.spec import QueryMode
 
@@ -37,9 +38,8 @@ class Class(msgspec.Struct):
     statements: int = 0
     """Statements of all of them."""
     writes: bool = False
-    seconds: float = 0.0
-    timed: int = 0
-    """Operations whose time is logged."""
+    times: Histogram = msgspec.field(default_factory=lambda: Histogram(1e-6))
+    """Seconds that the server took, if logged."""
     sent: dict[QueryMode, int] = {}
     """How often each way of sending was used."""
     samples: list[tuple[Written, ...]] = []
@@ -78,8 +78,7 @@ class Classes:
         found.count += calls
         found.statements += sum(step.logged.count for step in steps)
         if (seconds := operation.seconds) > 0:
-            found.seconds += seconds * calls
-            found.timed += calls
+            found.times.add(seconds, calls)
         sent = steps[-1].logged.sent if len(steps) < 2 else steps[1].logged.sent
         found.sent[sent] = found.sent.get(sent, 0) + calls
         place = len(found.samples) if len(found.samples) < SAMPLES else self._draws[shapes].randrange(found.count)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ciphercost.importers.left_out import LeftOuts
 from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged
+from ciphercost.importers.quantised import Histogram, fewer
 from ciphercost.importers.statements.classes import TOO_MANY, Class, Classes
 from ciphercost.importers.statements.transactions import Operation, Transactions
 from ciphercost.model.result import Warning_
-from ciphercost.model.traffic import Arrivals, Bin, Connections, Hour, LeftOut, OperationClass, Traffic
+from ciphercost.model.traffic import Arrivals, Bin, Connections, Hour, OperationClass, Traffic
 
-FINE = 24
-"""Bins of times per power of e: each is 4 % wide."""
+MOST_BINS = 100
+"""Bins of a histogram."""
+MOST_CLASSES = 150
+"""Classes that are told apart in what was found; the others are one."""
+SHOW_EVERY = 1 << 14
+"""Events between two reports of progress."""
 BACKWARDS_S = 1.0
 """Seconds by which a line may be older than one before it: entries of several processes are not in order."""
 SLOW_S = 0.01
@@ -28,8 +34,8 @@ class Place(NamedTuple):
 
 class _Session(NamedTuple):
     operations: int
-    begun: bool
-    """Its login is in the log."""
+    latest: float = 0.0
+    """When its last operation ended."""
 
 
 class Found:
@@ -40,28 +46,31 @@ class Found:
         self.classes = Classes()
         self.statements = 0
         """Statements read, kept or not."""
-        self.entries = 0
         self.kept = 0
         """Statements of the operations that are kept."""
-        self._left: dict[str, tuple[int, Place]] = {}
+        self.left_out = LeftOuts()
+        self.zones: set[str] = set()
         self._lengths: Counter[int] = Counter()
         self._open: dict[str, _Session] = {}
         self._most_open = self._begins = 0
         self._seconds: Counter[int] = Counter()
         self._hours: dict[int, list[float]] = {}
         self._busy: Counter[int] = Counter()
+        self._idle = Histogram(1e-3)
         self._begin, self._end = math.inf, 0.0
         self._least = math.inf
         self._timed = 0
         self._backwards: tuple[int, Place] | None = None
         self._file = ""
 
-    def read(self, events: Iterable[Event], file: str) -> None:
+    def read(self, events: Iterable[Event], file: str, shows: Callable[[], None] = lambda: None) -> None:
         """Take all events of a file. A transaction or connection does not reach over the file's end."""
         transactions = Transactions(self.dialect, writes=self.writes)
         self._file = file
         latest = 0.0
-        for event in events:
+        for number, event in enumerate(events):
+            if not number % SHOW_EVERY:
+                shows()
             if isinstance(event, Logged):
                 self.statements += event.count
                 if event.at:
@@ -75,21 +84,12 @@ class Found:
                     self._least = min(self._least, event.seconds)
                     self._timed += 1
             elif isinstance(event, Ignored):
-                self.left_out(event.why, event.line, event.lines)
+                self.left_out.add(event.why, file, event.line, event.lines)
             else:
                 self._fact(event, transactions)
         self._operations(transactions.finish())
         for name in list(self._open):
             self._close(name)
-
-    def left_out(self, why: str, line: int, lines: int = 1, file: str = "") -> None:
-        count, place = self._left.get(why, (0, Place(file or self._file, line)))
-        self._left[why] = (count + lines, place)
-
-    def reasons(self) -> list[LeftOut]:
-        """What was left out, the most frequent reason first."""
-        ordered = sorted(self._left.items(), key=lambda item: -item[1][0])
-        return [LeftOut(why, count, place.file, place.line) for why, (count, place) in ordered]
 
     def _went_back(self, event: Logged) -> None:
         count, place = self._backwards or (0, Place(self._file, event.line))
@@ -104,7 +104,7 @@ class Found:
             case "begin":
                 self._operations(transactions.end(fact.session))
                 self._close(fact.session)
-                self._open[fact.session] = _Session(0, begun=True)
+                self._open[fact.session] = _Session(0)
                 self._begins += 1
                 if fact.at:
                     self._hour(fact.at)[2] += 1
@@ -114,7 +114,7 @@ class Found:
 
     def _session(self, name: str) -> None:
         if name and name not in self._open:
-            self._open[name] = _Session(0, begun=False)
+            self._open[name] = _Session(0)
         self._most_open = max(self._most_open, len(self._open))
 
     def _close(self, name: str) -> None:
@@ -126,16 +126,20 @@ class Found:
         for operation in operations:
             calls = operation.at.count if len(operation.steps) == 1 else 1
             for step in operation.dropped:
-                self.left_out(step.why, step.logged.line)
+                self.left_out.add(step.why, self._file, step.logged.line)
             size = sum(step.logged.count for step in operation.steps)
             why = operation.why or ("" if self.classes.add(operation, self._file) else TOO_MANY)
             if why:
-                self.left_out(why, operation.at.line, size)
+                self.left_out.add(why, self._file, operation.at.line, size)
                 continue
             self.kept += size
             session = self._open.get(operation.at.session)
             if session is not None:
-                self._open[operation.at.session] = session._replace(operations=session.operations + 1)
+                at, took = operation.at.at, operation.seconds
+                if session.latest and at > session.latest:
+                    self._idle.add(at - session.latest)
+                latest = operation.steps[-1].logged.at + operation.steps[-1].logged.seconds if at else took
+                self._open[operation.at.session] = _Session(session.operations + 1, latest)
             self._arrived(operation.at.at, calls, operation.seconds)
 
     def _arrived(self, at: float, calls: int, seconds: float) -> None:
@@ -163,10 +167,10 @@ class Found:
             files=files,
             lines=lines,
             operations=sum(each.count for each in classes),
-            left_out=self.reasons(),
+            left_out=self.left_out.found(),
             begin=self._begin if self._end else 0.0,
             end=self._end,
-            classes=[of_class(each, name) for each, name in zip(classes, names(classes), strict=True)],
+            classes=of_classes(classes),
             connections=self._connections(),
             arrivals=self._arrivals(),
             hours=[
@@ -186,22 +190,28 @@ class Found:
     def _connections(self) -> Connections:
         if not self._lengths:
             return Connections()
-        lengths = counted(self._lengths)
+        lengths, idle = counted(self._lengths), fewer(self._idle.bins(), MOST_BINS)
         if self._begins:
-            return Connections("logged", "logins in the log", lengths)
+            return Connections("logged", "logins in the log", lengths, idle=idle)
         how = "one connection for each process or thread in the log, because no logins are logged"
-        return Connections("estimate", how, lengths)
+        return Connections("estimate", how, lengths, idle=idle)
 
     def _arrivals(self) -> Arrivals:
-        concurrent = Counter(round(microseconds / 60e6) for microseconds in self._busy.values())
+        concurrent = Histogram(1e-4)
+        for microseconds in self._busy.values():
+            concurrent.add(microseconds / 60e6)
         return Arrivals(
             per_second=counted(Counter(self._seconds.values())),
             busiest_second=max(self._seconds.values(), default=0),
-            concurrent=counted(concurrent),
+            concurrent=fewer(concurrent.bins(), MOST_BINS),
         )
 
     def _notes(self) -> list[Warning_]:
         notes = []
+        if len(self.zones) > 1:
+            zones = ", ".join(sorted(zone or "none" for zone in self.zones))
+            text = f"the lines have several time zones ({zones}); those without a number are taken as written, so hours may overlap"
+            notes.append(Warning_("time-zones", text))
         if self._backwards:
             count, place = self._backwards
             text = f"the clock goes backwards in {count:,} places, the first at {place.file}, line {place.line}"
@@ -226,18 +236,21 @@ def names(classes: list[Class]) -> list[str]:
     return written
 
 
+def of_classes(classes: list[Class]) -> list[OperationClass]:
+    """The classes as they are shown; those beyond MOST_CLASSES as one."""
+    named = [of_class(each, name) for each, name in zip(classes, names(classes), strict=True)]
+    rest = named[MOST_CLASSES:]
+    other = OperationClass(f"{len(rest):,} rarer kinds", sum(each.count for each in rest), method="")
+    return [*named[:MOST_CLASSES], *([other] if rest else [])]
+
+
 def of_class(each: Class, name: str) -> OperationClass:
-    times = [Bin(each.seconds / each.timed, each.timed)] if each.timed else []
-    return OperationClass(name, each.count, method=each.verb, times=times)
+    return OperationClass(name, each.count, method=each.verb, times=fewer(each.times.bins(), MOST_BINS))
 
 
 def counted(values: Counter[int]) -> list[Bin]:
-    """A histogram, exact up to 64 bins and else with bins 4 % wide."""
-    if len(values) <= 64:
-        return [Bin(float(value), count) for value, count in sorted(values.items())]
-    sums: dict[int, list[float]] = {}
+    """A histogram of whole numbers."""
+    histogram = Histogram()
     for value, count in values.items():
-        both = sums.setdefault(round(math.log(max(value, 1)) * FINE), [0.0, 0.0])
-        both[0] += value * count
-        both[1] += count
-    return [Bin(total / count, round(count)) for _, (total, count) in sorted(sums.items())]
+        histogram.add(value, count)
+    return fewer(histogram.bins(), MOST_BINS)

@@ -41,16 +41,17 @@ class Scripts(NamedTuple):
     """How most operations were sent."""
     left_out: list[tuple[str, int, Class]]
     """Why a class is not among them, and how many statements it has."""
-    kept: list[Class]
+    kept: list[tuple[str, Class]]
+    """With their names."""
 
     @property
     def read_only(self) -> bool:
-        return not any(each.writes for each in self.kept)
+        return not any(each.writes for _, each in self.kept)
 
 
 def of(classes: Sequence[Class], names: Sequence[str], dialect: str) -> Scripts:
     """`classes`: the most frequent first; `names`: theirs."""
-    kept: list[tuple[Class, list[Transaction]]] = []
+    kept: list[tuple[str, Class, list[Transaction]]] = []
     left: list[tuple[str, int, Class]] = []
     for name, each in zip(names, classes, strict=True):
         if len(kept) >= MOST_CLASSES:
@@ -58,12 +59,12 @@ def of(classes: Sequence[Class], names: Sequence[str], dialect: str) -> Scripts:
             continue
         written = [one for sample in each.samples if (one := transaction(name, sample, dialect)) is not None]
         if written:
-            kept.append((each, written))
+            kept.append((name, each, written))
         else:
             left.append((UNWRITABLE, each.statements, each))
-    total = sum(each.count for each, _ in kept)
+    total = sum(each.count for _, each, _ in kept)
     transactions: list[Transaction] = []
-    for each, samples in kept:
+    for _, each, samples in kept:
         share = each.count / total
         length = max(1, len(each.samples[0]))
         most = max(1, min(round(share * MOST_TRANSACTIONS), round(share * MOST_STATEMENTS / length), len(samples)))
@@ -73,11 +74,11 @@ def of(classes: Sequence[Class], names: Sequence[str], dialect: str) -> Scripts:
             for number, one in enumerate(samples[:most], 1)
         ]
     sent: dict[QueryMode, int] = {}
-    for each, _ in kept:
+    for _, each, _ in kept:
         for how, count in each.sent.items():
             sent[how] = sent.get(how, 0) + count
     protocol: QueryMode = max(sent, key=lambda how: sent[how]) if sent else "simple"
-    return Scripts(transactions, protocol, left, [each for each, _ in kept])
+    return Scripts(transactions, protocol, left, [(name, each) for name, each, _ in kept])
 
 
 def transaction(name: str, sample: Sequence[Written], dialect: str) -> Transaction | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ciphercost.importers.statements import scripts
-from ciphercost.importers.statements.found import Found
+from ciphercost.importers.statements.found import Found, names
 from ciphercost.importers.statements.transactions import NO_VALUES
 from ciphercost.load.workloads import Workload
 from ciphercost.model.errors import UsageError
@@ -25,13 +25,14 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
     """What was found, and the workload. `source`: the logs, for people. Raises UsageError if nothing can be run."""
     classes = found.classes.ordered()
     traffic = found.traffic(formats, files, lines)
-    made = scripts.of(classes, [each.name for each in traffic.classes], found.dialect)
+    made = scripts.of(classes, names(classes), found.dialect)
     for why, statements, each in made.left_out:
-        found.left_out(why, each.line, statements, each.file)
-    traffic.left_out = found.reasons()
+        found.left_out.add(why, each.file, each.line, statements)
+    traffic.left_out = found.left_out.found()
     if not made.transactions:
         raise UsageError(f"{source}: {_nothing(found, traffic)}")
     rate = traffic.operations / traffic.seconds if traffic.seconds > 0 else 0.0
+    # One operation a connection: each of the workload opens its own.
     one_each = 0 < traffic.connections.per_connection < ONE_OPERATION
     workload = Workload(
         title=f"statements of {source}",
@@ -46,6 +47,7 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
         rate=rate,
         protocol="" if one_each else made.protocol,
         traffic=traffic,
+        shapes={name: " ".join(f"{shape};" for shape in each.shapes) for name, each in made.kept},
     )
     return traffic, workload
 

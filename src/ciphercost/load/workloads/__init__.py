@@ -8,6 +8,7 @@ draw                   `even`: any stretch of operations has each transaction as
 lengths                for a web server: [[REQUESTS, CONNECTIONS], …]: so many requests go by one connection before the client closes it,
                        in so many of the connections; without it they stay open
 protocol               how its statements travel unless --protocol is given: simple, extended or prepared
+[shapes]               of a workload made from logs of statements: the statements of each class without their values, for people
 written_for            dialect of its statements, postgresql or mysql; only servers of this dialect can run it. Empty: all servers of its languages
 rate                   open loop: operations per second unless --rate is given
 traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
@@ -101,6 +102,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     traffic: Traffic | None = None
     protocol: Literal["", QueryMode] = ""
     written_for: str = ""
+    shapes: dict[str, str] = {}
     parameters: dict[str, int | str] = {}
     choices: dict[str, list[str]] = {}
     loop: bool = False
