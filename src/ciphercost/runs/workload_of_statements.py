@@ -67,9 +67,10 @@ def read(logs: Sequence[Log], shows: Callable[[int, int], None], *, writes: bool
 def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
     """Lines above the workload, for whoever reads its file before it runs."""
     left = sum(each.lines for each in found.left_out)
+    logs = f"{found.files:,} log{'s' * (found.files != 1)}"
     return [
-        f"A workload made by `ciphercost workload` from {found.files:,} log{'s' * (found.files != 1)}: {found.operations:,} operations, "
-        f"{len(made.shapes):,} kinds of them; {left:,} entries were left out, see [[traffic.left_out]] at the end.",
+        f"A workload made by `ciphercost workload` from {logs}: {found.operations:,} operations of {len(made.shapes):,} kinds.",
+        f"{left:,} entries were left out: [[traffic.left_out]] at the end says why.",
         "Each transaction is a sample of one kind; the samples of a kind share the weight that it has in the logs.",
         "",
         *workload.HEAD,

@@ -10,9 +10,16 @@ import re
 from calendar import timegm
 from functools import lru_cache
 
-STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)([.,]\d+)?(?: ?(Z\b|[+-]\d\d(?::?\d\d)?\b|[A-Z]{2,5}\b))?")
+STAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)([.,]\d+)?(?: ?(Z\b|[+-]\d\d(?::?\d\d)?\b|[A-Z]{2,5}\b))?"
+)
 """`2024-01-31 12:00:00.123 CET`, `2024-01-31T12:00:00.123456Z`, `…+02:00`."""
-_MONTHS = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d)")
 _SHORT = re.compile(r"(\d\d)(\d\d)(\d\d) +(\d{1,2}):(\d\d):(\d\d)(\.\d+)?")
 SYSLOG_YEAR = 2000
@@ -70,4 +77,3 @@ def short(text: str, zones: set[str]) -> float:
     except ValueError:
         return 0.0
     return seconds + float(fraction or 0)
-

@@ -31,7 +31,7 @@ class Logged(NamedTuple):
     """Values of `$1`, `$2` …; None: the log does not hold them."""
     seconds: float = 0.0
     """How long the server took; 0: unknown."""
-    count: int = 1
+    calls: int = 1
     """How often it ran, in a table of counters."""
 
 

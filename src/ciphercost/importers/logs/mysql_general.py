@@ -27,7 +27,9 @@ _COMMANDS = (
 )  # fmt: skip
 """All names that the server writes, so that no line of a statement is taken for an entry."""
 COMMANDS = frozenset(command.lower() for command in _COMMANDS)
-_BANNER = re.compile(r".*, Version: .*(?: started with:|embedded library)|Tcp port: .*|TCP Port: .*|Time\s+Id Command\s+Argument")
+_BANNER = re.compile(
+    r".*, Version: .*(?: started with:|embedded library)|Tcp port: .*|TCP Port: .*|Time\s+Id Command\s+Argument"
+)
 BANNER = "headings that the server writes when it starts"
 BEFORE = "lines before the first entry of the log"
 OTHER = "commands that are no statements (Prepare, Ping, Init DB …)"

@@ -14,7 +14,10 @@ from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Igno
 
 KIND = "sql"
 DIALECT = "mysql"
-_HEAD = re.compile(r"# (?:Time: |User@Host: |Thread_id: |Query_time: |administrator command: |Bytes_sent: |Schema: |Log_slow_|InnoDB_|QC_Hit: |Full_scan: |Filesort: |explain: |Tmp_|Rows_affected: |Stored_routine: |No InnoDB |\s+InnoDB_)")
+_HEAD = re.compile(
+    r"# (?:Time: |User@Host: |Thread_id: |Query_time: |administrator command: |Bytes_sent: |Schema: |Log_slow_|\s*InnoDB_|No InnoDB |QC_Hit: "
+    r"|Full_scan: |Filesort: |explain: |Tmp_|Rows_affected: |Stored_routine: )"
+)
 _TIME = re.compile(r"# Time: (.*)")
 _USER = re.compile(r"# User@Host: (.*?)(?:\s+Id:\s*(\d+))?\s*$")
 _THREAD = re.compile(r"# Thread_id: (\d+)")
@@ -24,7 +27,9 @@ _USE = re.compile(r"use [^;]+;\s*", re.IGNORECASE)
 _STAMP = re.compile(r"SET timestamp=(\d+(?:\.\d+)?)(?:,[^;]*)?;\s*", re.IGNORECASE)
 _INSERT_ID = re.compile(r"SET (?:last_insert_id|insert_id)=\d+(?:,[^;]*)?;\s*", re.IGNORECASE)
 _PREAMBLE = re.compile(r"(?:use |SET (?:timestamp|last_insert_id|insert_id)=)[^;]*;\s*$|\s*$", re.IGNORECASE)
-_BANNER = re.compile(r".*, Version: .*(?: started with:|embedded library).*|Tcp port: .*|TCP Port: .*|Time\s+Id Command\s+Argument")
+_BANNER = re.compile(
+    r".*, Version: .*(?: started with:|embedded library).*|Tcp port: .*|TCP Port: .*|Time\s+Id Command\s+Argument"
+)
 BANNER = "headings that the server writes when it starts"
 BEFORE = "lines before the first entry of the log"
 ADMIN = "commands that are no statements (Quit, Prepare, Ping …)"

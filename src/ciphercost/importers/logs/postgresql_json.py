@@ -128,4 +128,3 @@ def _payloads(numbered: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, str 
         yield number, first
         for continued in rest:
             yield number, "\t" + continued.removeprefix("\t")
-

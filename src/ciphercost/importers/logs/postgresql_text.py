@@ -91,9 +91,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
     yield from read_numbered(numbered(lines), head, zones)
 
 
-def read_numbered(
-    lines: Iterable[tuple[int, str | None]], head: Sequence[bytes], zones: set[str]
-) -> Iterator[Event]:
+def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     """`lines`: with their numbers; None: a line that has another form."""
     session_of = _session([found.prefix for line in head if (found := _entry(text(line)))])
     statements = Statements()

@@ -35,7 +35,8 @@ class _Columns(NamedTuple):
     last: int | None
     """When it ran last."""
     separator: str
-    count: int
+    width: int
+    """How many there are."""
 
 
 def _columns(line: str) -> _Columns | None:
@@ -87,7 +88,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
 
 
 def _event(row: list[str], columns: _Columns, line: int, lines: int, zones: set[str]) -> Event:
-    calls = row[columns.calls] if len(row) == columns.count else ""
+    calls = row[columns.calls] if len(row) == columns.width else ""
     if not calls.isdecimal() or not int(calls):
         return Ignored(line, REFUSED, lines)
     sql = row[columns.sql].strip()

@@ -51,7 +51,11 @@ class Class(msgspec.Struct):
     def verb(self) -> str:
         """The word that says best what they do: that of the first statement which is no BEGIN."""
         words = [shape.lstrip("( ").partition(" ")[0].partition("(")[0] for shape in self.shapes]
-        telling = [word for word in words if word not in ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")]
+        telling = [
+            word
+            for word in words
+            if word not in ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")
+        ]
         return (telling or words)[0].upper()
 
 
@@ -65,7 +69,9 @@ class Classes:
     def add(self, operation: Operation, file: str) -> bool:
         """Count an operation. False: there are too many classes for a new one."""
         steps = operation.steps
-        shapes = (steps[0].shape,) if len(steps) == 1 else tuple(shape for shape, _ in groupby(step.shape for step in steps))
+        shapes = (
+            (steps[0].shape,) if len(steps) == 1 else tuple(shape for shape, _ in groupby(step.shape for step in steps))
+        )
         found = self._by_shapes.get(shapes)
         if found is None:
             if len(self._by_shapes) >= MOST_CLASSES:
@@ -74,9 +80,9 @@ class Classes:
             found = self._by_shapes[shapes] = Class(shapes, writes=writes, file=file, line=operation.at.line)
             # The seed depends on nothing but the class, so the same log gives the same samples.
             self._draws[shapes] = random.Random(zlib.crc32("\n".join(shapes).encode()))  # noqa: S311 - nothing secret
-        calls = operation.at.count if len(steps) == 1 else 1
+        calls = operation.at.calls if len(steps) == 1 else 1
         found.count += calls
-        found.statements += sum(step.logged.count for step in steps)
+        found.statements += sum(step.logged.calls for step in steps)
         if (seconds := operation.seconds) > 0:
             found.times.add(seconds, calls)
         sent = steps[-1].logged.sent if len(steps) < 2 else steps[1].logged.sent

@@ -15,7 +15,9 @@ from ciphercost.model.errors import UsageError
 _SLOW = re.compile(r"--|/\*|[#\"`\\$:?]|(?<![\w'])[eEbBxXnNqQ]'|[uU]&'")
 """What needs the server's own rules to read: comments, quoted names, backslashes, places."""
 _STRING = re.compile(r"'(?:[^']|'')*'")
-_NUMBER = re.compile(r"(?<![\w.)])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)(?![\w.])|\b0[xX][0-9a-fA-F]+\b|\b\d+(?:\.\d*)?(?:[eE][-+]?\d+)?\b")
+_NUMBER = re.compile(
+    r"(?<![\w.)])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)(?![\w.])|\b0[xX][0-9a-fA-F]+\b|\b\d+(?:\.\d*)?(?:[eE][-+]?\d+)?\b"
+)
 _LIST = re.compile(r"\b(in|values|any|all|row) ?\( ?\?(?: ?, ?\?)* ?\)(?: ?, ?\( ?\?(?: ?, ?\?)* ?\))*")
 LONGEST_SHAPE = 4000
 """Characters of a shape: more are a list that has no other form, such as an IN with sub-expressions."""

@@ -72,7 +72,7 @@ class Found:
             if not number % SHOW_EVERY:
                 shows()
             if isinstance(event, Logged):
-                self.statements += event.count
+                self.statements += event.calls
                 if event.at:
                     if event.at < latest - BACKWARDS_S:
                         self._went_back(event)
@@ -124,10 +124,10 @@ class Found:
 
     def _operations(self, operations: Iterator[Operation]) -> None:
         for operation in operations:
-            calls = operation.at.count if len(operation.steps) == 1 else 1
+            calls = operation.at.calls if len(operation.steps) == 1 else 1
             for step in operation.dropped:
                 self.left_out.add(step.why, self._file, step.logged.line)
-            size = sum(step.logged.count for step in operation.steps)
+            size = sum(step.logged.calls for step in operation.steps)
             why = operation.why or ("" if self.classes.add(operation, self._file) else TOO_MANY)
             if why:
                 self.left_out.add(why, self._file, operation.at.line, size)

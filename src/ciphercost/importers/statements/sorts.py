@@ -14,7 +14,8 @@ _WRITING = re.compile(r"\b(?:insert|update|delete|merge|into|nextval|setval)\b")
 _LOCKING = re.compile(r"\bfor (?:update|no key update|share|key share)\b|\block in share mode\b")
 _FUNCTIONS = re.compile(
     r"\b(?:pg_sleep\w*|pg_notify|pg_terminate_backend|pg_cancel_backend|pg_reload_conf|pg_rotate_logfile|pg_(?:try_)?advisory_\w+|pg_read_\w*file"
-    r"|pg_ls_dir|pg_switch_wal|pg_create_\w+|pg_drop_\w+|pg_start_backup|pg_backup_\w+|pg_stop_backup|pg_promote|pg_logical_\w+|pg_replication_\w+|set_config|lo_\w+|dblink\w*|sleep|benchmark"
+    r"|pg_ls_dir|pg_switch_wal|pg_create_\w+|pg_drop_\w+|pg_start_backup|pg_backup_\w+|pg_stop_backup"
+    r"|pg_promote|pg_logical_\w+|pg_replication_\w+|set_config|lo_\w+|dblink\w*|sleep|benchmark"
     r"|get_lock|release_lock|release_all_locks|load_file|master_pos_wait|source_pos_wait|wait_for_executed_gtid_set) ?\("
 )
 FUNCTIONS = "call functions that wait, lock, or act outside of the tables"
@@ -46,7 +47,9 @@ def sort(shape: str) -> tuple[Sort, str]:
             return "left out", FUNCTIONS
         if shape.startswith("explain analy"):
             return "left out", REASONS_OF_EXPLAIN
-        if word in _WRITE or (word not in ("show", "desc", "describe", "help") and (_WRITING.search(shape) or _LOCKING.search(shape))):
+        if word in _WRITE or (
+            word not in ("show", "desc", "describe", "help") and (_WRITING.search(shape) or _LOCKING.search(shape))
+        ):
             return "write", WRITES
         return "read", ""
     if word == "begin" or shape.startswith("start transaction"):
@@ -57,7 +60,9 @@ def sort(shape: str) -> tuple[Sort, str]:
         return ("savepoint", "") if re.match(r"rollback (?:work |transaction )?to\b", shape) else ("end", "")
     if word in ("savepoint", "release"):
         return "savepoint", ""
-    if word == "set" and (match := re.fullmatch(r"set (?:session |@@(?:session\.)?)?autocommit ?:?= ?(\?|on|off|true|false)", shape)):
+    if word == "set" and (
+        match := re.fullmatch(r"set (?:session |@@(?:session\.)?)?autocommit ?:?= ?(\?|on|off|true|false)", shape)
+    ):
         # The shape has no value: whoever asks must look at the text.
         return ("autocommit on" if match[1] in ("on", "true") else "autocommit off"), ""
     if word == "start" or word == "reassign":

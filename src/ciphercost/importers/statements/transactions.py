@@ -162,7 +162,12 @@ class Transactions:
                 session.open = []  # what follows up to its end is left out with it
                 session.failed = True
         elif not session.autocommit and what != "left out":
-            opening = Step(step.logged._replace(sql=BEGIN[self._dialect], parameters=(), seconds=0.0, count=0), "begin", "begin", "")
+            opening = Step(
+                step.logged._replace(sql=BEGIN[self._dialect], parameters=(), seconds=0.0, calls=0),
+                "begin",
+                "begin",
+                "",
+            )
             session.open, session.failed, session.length = [opening, step], False, 0
         else:
             session.last = [step]
@@ -180,7 +185,9 @@ class Transactions:
     def _finished(self, steps: list[Step]) -> Operation:
         """The operation, with the reason to leave it out if there is one."""
         inside = len(steps) > 1
-        dropped = tuple(step for step in steps if inside and step.why == "SET, RESET, USE and other settings of a session")
+        dropped = tuple(
+            step for step in steps if inside and step.why == "SET, RESET, USE and other settings of a session"
+        )
         kept = tuple(step for step in steps if step not in dropped) if dropped else tuple(steps)
         for step in kept:
             if step.why and not (step.why == WRITES and self._writes):
@@ -190,4 +197,3 @@ class Transactions:
             if len(step.logged.sql) > LONGEST:
                 return Operation(tuple(steps), LONG, step.logged)
         return Operation(kept, "", kept[0].logged, dropped)
-

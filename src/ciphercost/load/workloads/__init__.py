@@ -27,7 +27,8 @@ loaded                 SQL that runs after these rows are inserted
 [documents]            for a web server: size of each path in bytes, as an expression over the parameters
 beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
 check                  SQL that reads, and must return the same on both arms
-[[transaction]]        name, weight, script; constants: variables with the texts that they always have; for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
+[[transaction]]        name, weight, script; constants: variables with the texts that they always have;
+                       for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
                        and SECURE before a request that is also encrypted with --set share=checkout; values: how many secret values it
                        seals, opens and searches for, as expressions over the parameters: { sealed = "1", opened = ":rows" }. If a
                        transaction has none, reports don't tell what a value costs
