@@ -152,6 +152,7 @@ def _usable(path: bytes) -> bool:
     """Whether a script can hold the path as it is."""
     return (
         path.isascii()
+        and path.startswith(b"/")
         and not any(each in path for each in (b"$", b":", b";", b"#", b"\\", b'"', b"'"))
         and path.decode().isprintable()
         and b" " not in path
