@@ -163,7 +163,7 @@ def mysql(
             ]
             environment = {**os.environ, "MYSQL_PWD": reveal(server.fields.password)}
             with dump.open("wb") as output:
-                argv = [program, "--no-defaults", *given, str(server.fields.database), "people"]
+                argv = [str(program), "--no-defaults", *given, str(server.fields.database), "people"]
                 subprocess.run(argv, check=True, env=environment, stdout=output)
         yield Logged(server, logs, dump)
 

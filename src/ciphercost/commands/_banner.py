@@ -53,7 +53,11 @@ def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
     keys = all(cell.engine.language == "kv" for cell in cells)
     files = any(cell.spec.workload_file for cell in cells)
     option = "--workload" if files else "--sql"
-    yours = f"your commands ({option}) run on your own keys" if keys else f"your statements ({option}) run on your own tables"
+    yours = (
+        f"your commands ({option}) run on your own keys"
+        if keys
+        else f"your statements ({option}) run on your own tables"
+    )
     others = "" if making else "; ciphercost creates nothing"
     if files or any(cell.spec.own_script for cell in cells):
         yield f"{yours} as they are{others}"

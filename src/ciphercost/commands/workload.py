@@ -34,7 +34,8 @@ from ciphercost.model.errors import UsageError
         "--format",
         "format_",
         metavar="FORMAT",
-        help="Format of the logs: combined (also common), haproxy or json-web. [default: their content shows it]",
+        help="Format of the logs: combined (also common), haproxy, json-web, postgresql-text, postgresql-csv, postgresql-json, mysql-general, "
+        "mysql-slow or sql-counters. [default: their content shows it]",
         shell_complete=_completers.log_formats,
     ),
     click.option(
@@ -75,10 +76,16 @@ def workload(
     connections, arrivals, and the lines left out. The workload repeats that mix with documents of the logged sizes. No path, address or
     user of the logs is in it, unless you give --keep-paths.
 
+    Also reads logs of PostgreSQL, MySQL and MariaDB that hold all statements. The workload has samples of each class of transactions with
+    their values, to run on a copy of the data.
+
     \b
       ciphercost workload /var/log/nginx/access.log* -o mine.toml
       ciphercost run nginx:tls --workload mine.toml
+      ciphercost workload /var/log/postgresql/*.log -o statements.toml
+      ciphercost run postgresql:tls --dump shop.dump --workload statements.toml
     """
+    from ciphercost.importers import connection_lengths
     from ciphercost.load import units, workload_file
     from ciphercost.report import traffic_document
     from ciphercost.report.formats import html
@@ -89,7 +96,7 @@ def workload(
         raise UsageError(f"--speed {speed:g}: must be above 0 and at most 1,000,000")
     if output and output.suffix != ".toml":
         raise UsageError(f"-o {output}: the name of a workload's file must end with .toml, so that --workload knows it")
-    seconds = round(units.duration(keep_alive, "--keep-alive")) if keep_alive else workload_from_logs.KEEP_ALIVE
+    seconds = round(units.duration(keep_alive, "--keep-alive")) if keep_alive else connection_lengths.KEEP_ALIVE
     asked = workload_from_logs.Asked(format_ or "", keep_paths, writes, speed, max(1, seconds))
     loading = Loading()
     shows = (lambda _: None) if no_progress else (lambda read: loading.show(_progress(read)))

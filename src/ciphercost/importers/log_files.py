@@ -64,7 +64,9 @@ def _format(file: LogFile, head: Sequence[bytes], asked: str) -> Format:
     if asked:
         chosen = logs.get(asked)
         if not chosen.recognise(lines if chosen.kind == "web" else head):
-            raise UsageError(f"{file.name}: none of its first {len(lines)} lines has the format {asked}; {_example(lines)}")
+            raise UsageError(
+                f"{file.name}: none of its first {len(lines)} lines has the format {asked}; {_example(lines)}"
+            )
         return chosen
     # In a log of statements a line with # is no comment.
     formats = map(logs.get, logs.names())
@@ -88,7 +90,9 @@ def _in_order(opened: Sequence[Log]) -> list[Log]:
     begins = [_begin(log) for log in opened]
     if any(begin is None for begin in begins):
         return list(opened)
-    return [log for _, _, log in sorted(zip(begins, range(len(opened)), opened, strict=True), key=lambda each: each[:2])]
+    return [
+        log for _, _, log in sorted(zip(begins, range(len(opened)), opened, strict=True), key=lambda each: each[:2])
+    ]
 
 
 def _begin(log: Log) -> float | None:

@@ -14,7 +14,8 @@ _WRITING = re.compile(r"\b(?:insert|update|delete|merge|into|nextval|setval)\b")
 _LOCKING = re.compile(r"\bfor (?:update|no key update|share|key share)\b|\block in share mode\b")
 _FUNCTIONS = re.compile(
     r"\b(?:pg_sleep\w*|pg_notify|pg_terminate_backend|pg_cancel_backend|pg_reload_conf|pg_rotate_logfile|pg_(?:try_)?advisory_\w+|pg_read_\w*file"
-    r"|pg_ls_dir|pg_switch_wal|pg_create_\w+|pg_drop_\w+|pg_start_backup|pg_backup_\w+|pg_stop_backup"
+    r"|pg_ls_dir|pg_switch_wal|pg_create_\w+|pg_drop_\w+"
+    r"|pg_start_backup|pg_backup_\w+|pg_stop_backup"
     r"|pg_promote|pg_logical_\w+|pg_replication_\w+|set_config|lo_\w+|dblink\w*|sleep|benchmark"
     r"|get_lock|release_lock|release_all_locks|load_file|master_pos_wait|source_pos_wait|wait_for_executed_gtid_set) ?\("
 )
@@ -25,7 +26,9 @@ REASONS = {
     "LISTEN, NOTIFY and UNLISTEN": "listen notify unlisten",
     "cursors": "declare fetch move close handler",
     "definitions (CREATE, ALTER, DROP, GRANT …)": "create alter drop truncate rename grant revoke comment security reindex cluster import install uninstall",
-    "maintenance (VACUUM, ANALYZE, FLUSH …)": "vacuum analyze check checkpoint checksum optimize repair flush kill purge reload refresh shutdown cache binlog change start_replica stop reassign",
+    "maintenance (VACUUM, ANALYZE, FLUSH …)": (
+        "vacuum analyze check checkpoint checksum optimize repair flush kill purge reload refresh shutdown cache binlog change start stop reassign"
+    ),
     "procedures (CALL, DO)": "call do",
     "locks of whole tables": "lock unlock",
     "two-phase commits": "xa",
@@ -65,8 +68,6 @@ def sort(shape: str) -> tuple[Sort, str]:
     ):
         # The shape has no value: whoever asks must look at the text.
         return ("autocommit on" if match[1] in ("on", "true") else "autocommit off"), ""
-    if word == "start" or word == "reassign":
-        return "left out", "maintenance (VACUUM, ANALYZE, FLUSH …)"
     return "left out", _LEFT_OUT.get(word, UNKNOWN)
 
 

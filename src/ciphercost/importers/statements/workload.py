@@ -31,7 +31,9 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
     traffic.left_out = found.left_out.found()
     if not made.transactions:
         raise UsageError(f"{source}: {_nothing(found, traffic)}")
-    rate = traffic.operations / traffic.seconds if traffic.seconds > 0 else 0.0
+    busiest = traffic.busiest
+    # A log may be shorter than an hour.
+    rate = busiest.operations / min(3600.0, max(1.0, traffic.seconds)) if busiest else 0.0
     # One operation a connection: each of the workload opens its own.
     one_each = 0 < traffic.connections.per_connection < ONE_OPERATION
     workload = Workload(
