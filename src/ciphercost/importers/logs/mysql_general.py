@@ -15,10 +15,11 @@ from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Igno
 KIND = "sql"
 DIALECT = "mysql"
 _ENTRY = re.compile(
-    r"(?:(?P<iso>\d{4}-\d\d-\d\dT\S+)|(?P<short>\d{6} +\d{1,2}:\d\d:\d\d)|\t?)\t *(?P<id>\d+) "
-    r"(?P<command>[A-Z][A-Za-z_]*(?: [A-Za-z]+)*)(?:\t(?P<text>.*))?",
+    r"(?:(?P<iso>\d{4}-\d\d-\d\dT\S+)|(?P<short>\d{6} +\d{1,2}:\d\d:\d\d)|(?=\s))\s+(?P<id>\d+) "
+    r"(?P<command>[A-Z][A-Za-z_]*(?: [A-Za-z]+)*)(?:(?:\t| {2,})(?P<text>.*)|\s*)",
     re.DOTALL,
 )
+"""The server writes tabs, which some tools turn into blanks."""
 _COMMANDS = (
     *("Connect", "Query", "Quit", "Prepare", "Execute", "Close stmt", "Init DB", "Field List", "Ping", "Statistics", "Reset stmt"),
     *("Fetch", "Change user", "Processlist", "Sleep", "Set option", "Long Data", "Reset Connection", "Create DB", "Drop DB", "Refresh"),

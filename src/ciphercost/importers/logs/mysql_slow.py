@@ -15,11 +15,11 @@ from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Igno
 KIND = "sql"
 DIALECT = "mysql"
 _HEAD = re.compile(
-    r"# (?:Time: |User@Host: |Thread_id: |Query_time: |administrator command: |Bytes_sent: |Schema: |Log_slow_|\s*InnoDB_|No InnoDB |QC_Hit: "
+    r"# (?:Time: |User@Host: |User: |Client: |Thread_id: |Query_time: |administrator command: |Bytes_sent: |Schema: |Log_slow_|\s*InnoDB_|No InnoDB |QC_Hit: "
     r"|Full_scan: |Filesort: |explain: |Tmp_|Rows_affected: |Stored_routine: )"
 )
 _TIME = re.compile(r"# Time: (.*)")
-_USER = re.compile(r"# User@Host: (.*?)(?:\s+Id:\s*(\d+))?\s*$")
+_USER = re.compile(r"# (?:User(?:@Host)?|Client): (.*?)(?:\s+Id:\s*(\d+))?\s*$")
 _THREAD = re.compile(r"# Thread_id: (\d+)")
 _TOOK = re.compile(r"# Query_time: (\d+(?:\.\d+)?)")
 _ADMIN = re.compile(r"# administrator command: (.*?);?\s*$")
@@ -43,7 +43,7 @@ def recognise(head: Sequence[bytes]) -> int:
     """How many lines belong to entries, which begin with lines that no other log has."""
     count, inside = 0, False
     for line in map(text, head):
-        inside = inside or line.startswith(("# User@Host: ", "# Time: "))
+        inside = inside or line.startswith(("# User@Host: ", "# Time: ", "# Query_time: ", "# User: ", "# Client: "))
         count += inside or _BANNER.fullmatch(line) is not None
     return count if inside else 0
 
@@ -77,7 +77,7 @@ class _Entry:
             self.admin = admin[1]
 
     def events(self) -> Iterator[Event]:
-        session = self.thread or self.user
+        session = self.thread or self.user or "-"  # some tools leave both out
         sql = "\n".join(self.sql).strip()
         at = self.at
         while match := _USE.match(sql) or _STAMP.match(sql) or _INSERT_ID.match(sql):
@@ -134,5 +134,6 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
 
 
 def _begins(entry: _Entry, line: str) -> bool:
-    """Whether a heading is no comment of the statement before it: an entry has a time or a user first."""
-    return not entry.in_statement or line.startswith(("# Time: ", "# User@Host: "))
+    """Whether a heading is no comment of the statement before it: an entry has a time or a user first, or follows a `;`."""
+    over = bool(entry.sql) and entry.sql[-1].rstrip().endswith(";")
+    return over or not entry.in_statement or line.startswith(("# Time: ", "# User@Host: "))

@@ -19,6 +19,10 @@ MOST_BINS = 100
 """Bins of a histogram."""
 MOST_CLASSES = 150
 """Classes that are told apart in what was found; the others are one."""
+MOST_OPEN = 20_000
+"""Connections that are followed at once; of more, those that began first count as closed."""
+MOST_SECONDS = 10_000
+"""Seconds whose operations are counted before they go into the histogram: a transaction is counted when it ends, at the time of its begin."""
 SHOW_EVERY = 1 << 14
 """Events between two reports of progress."""
 BACKWARDS_S = 1.0
@@ -52,8 +56,11 @@ class Found:
         self.zones: set[str] = set()
         self._lengths: Counter[int] = Counter()
         self._open: dict[str, _Session] = {}
-        self._most_open = self._begins = 0
+        self._most_open = self._most_active = self._begins = 0
+        self._minute, self._active = 0, set[str]()
+        """The connections with a statement in the last minute."""
         self._seconds: Counter[int] = Counter()
+        self._per_second, self._busiest = Histogram(), 0
         self._hours: dict[int, list[float]] = {}
         self._busy: Counter[int] = Counter()
         self._idle = Histogram(1e-3)
@@ -79,7 +86,11 @@ class Found:
                         latest = event.at
                     latest = max(latest, event.at)
                 self._operations(transactions.take(event))
-                self._session(event.session)
+                self._session(event.session, event.at)
+                if len(self._open) > MOST_OPEN:
+                    for name in list(self._open)[: MOST_OPEN // 2]:
+                        self._operations(transactions.end(name))
+                        self._close(name)
                 if event.seconds:
                     self._least = min(self._least, event.seconds)
                     self._timed += 1
@@ -112,9 +123,16 @@ class Found:
                 self._operations(transactions.end(fact.session))
                 self._close(fact.session)
 
-    def _session(self, name: str) -> None:
-        if name and name not in self._open:
+    def _session(self, name: str, at: float) -> None:
+        if not name:
+            return
+        if name not in self._open:
             self._open[name] = _Session(0)
+        if int(at) // 60 != self._minute:
+            self._minute = int(at) // 60
+            self._active.clear()
+        self._active.add(name)
+        self._most_active = max(self._most_active, len(self._active))
         self._most_open = max(self._most_open, len(self._open))
 
     def _close(self, name: str) -> None:
@@ -147,11 +165,20 @@ class Found:
             return
         self._begin, self._end = min(self._begin, at), max(self._end, at + seconds)
         self._seconds[int(at)] += calls
+        if len(self._seconds) > MOST_SECONDS:
+            self._count_seconds(MOST_SECONDS // 2)
         hour = self._hour(at)
         hour[0] += calls
         hour[1] += seconds * calls
         if seconds:
             self._busy[int(at) // 60] += round(seconds * calls * 1e6)
+
+    def _count_seconds(self, most: int) -> None:
+        """Count the operations of the earliest seconds, so many of them."""
+        for second in sorted(self._seconds)[:most]:
+            count = self._seconds.pop(second)
+            self._per_second.add(count)
+            self._busiest = max(self._busiest, count)
 
     def _hour(self, at: float) -> list[float]:
         return self._hours.setdefault(int(at) // 3600 * 3600, [0.0, 0.0, 0.0])
@@ -183,9 +210,9 @@ class Found:
         )
 
     @property
-    def most_open(self) -> int:
-        """Connections that were open at once at most, as far as the log shows."""
-        return self._most_open
+    def clients(self) -> int:
+        """Connections that were in use at once at most: those with a statement in the same minute, of those that were open."""
+        return min(self._most_open, self._most_active)
 
     def _connections(self) -> Connections:
         if not self._lengths:
@@ -197,12 +224,13 @@ class Found:
         return Connections("estimate", how, lengths, idle=idle)
 
     def _arrivals(self) -> Arrivals:
+        self._count_seconds(len(self._seconds))
         concurrent = Histogram(1e-4)
         for microseconds in self._busy.values():
             concurrent.add(microseconds / 60e6)
         return Arrivals(
-            per_second=counted(Counter(self._seconds.values())),
-            busiest_second=max(self._seconds.values(), default=0),
+            per_second=fewer(self._per_second.bins(), MOST_BINS),
+            busiest_second=self._busiest,
             concurrent=fewer(concurrent.bins(), MOST_BINS),
         )
 

@@ -44,7 +44,7 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
         written_for=found.dialect,
         read_only=made.read_only,
         per_request=one_each,
-        clients=max(1, min(MOST_CLIENTS, found.most_open)),
+        clients=max(1, min(MOST_CLIENTS, found.clients)),
         draw="even",
         rate=rate,
         protocol="" if one_each else made.protocol,
