@@ -20,7 +20,7 @@ BLOCK = 1 << 18
 LONGEST = 1 << 20
 """Bytes of a line; a longer one counts for nothing, and is never in memory as a whole."""
 TOO_LONG = b"\0too long"
-"""Stands for such a line: no log has a zero byte."""
+"""Stands for such a line."""
 Unpacked = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 _MAGIC: dict[bytes, Callable[[BinaryIO], Unpacked]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
@@ -98,9 +98,5 @@ class LogFile:
                 self.cut_off = "the compressed file is damaged; what is before the damage was read"
 
     def head(self, most: int = 400) -> list[bytes]:
-        """The first lines. Raises UsageError if they hold zero bytes: then it is no text."""
-        for block in self.blocks():
-            if any(b"\0" in line and line is not TOO_LONG for line in block):
-                raise UsageError(f"{clean(str(self.path))} is a binary file, no log")
-            return block[:most]
-        return []
+        """The first lines."""
+        return next(self.blocks(), [])[:most]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ciphercost.importers.log_lines import TOO_LONG
 from ciphercost.importers.logs import More, Request
 from ciphercost.importers.logs._refused import NO_REQUEST, NO_TIME, OTHER, TOO_LONG_REASON
 from ciphercost.importers.logs._times import clf
@@ -89,7 +90,7 @@ def _time(text: bytes) -> int | None:
 
 def _exact(line: bytes, zones: set[str], *, with_more: bool) -> Request | str:
     """What a line says that is not of the usual form."""
-    if line.startswith(b"\0"):
+    if line == TOO_LONG:
         return TOO_LONG_REASON
     parts = _parts(line)
     if parts is None:
