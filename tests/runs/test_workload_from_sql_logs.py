@@ -22,6 +22,8 @@ import pytest
 
 import short
 import warm
+from ciphercost.load import workload_file, workloads
+from ciphercost.load.agent import Agent
 from ciphercost.model.secret import reveal
 from conftest import RequireServer
 from userservers import UserServer, user_server
@@ -268,6 +270,18 @@ def test_a_workload_of_a_log_runs_on_the_users_server_and_changes_nothing(postgr
     (cell,) = json.loads((tmp_path / "record" / "result.json").read_text())["cells"]
     assert (cell["status"], cell["workload"]) == ("ok", "mine")
     assert server.state() == before
+
+
+def test_an_error_of_the_server_does_not_quote_a_value_of_the_log(postgresql: Logged, tmp_path: Path) -> None:
+    sql = f"SELECT count(*) FROM pgbench_branches WHERE bid = '{WORD}'"
+    (tmp_path / "wrong.log").write_text(f"2024-01-31 12:00:00.000 UTC [17] LOG:  statement: {sql}\n")
+    workload = workload_file.read(made(tmp_path / "wrong.log", tmp_path).file)
+    with Agent() as agent:
+        agent.program(workloads.prepare(workload, "postgresql", {}))
+        agent.connect("plain", postgresql.server.fields | {"connections": 1, "threads": 1})
+        answer = agent.slice("plain", 60, discard=0.0, seed=1, operations=1)
+    assert (answer.errors, WORD in answer.first_error) == (1, False)
+    assert "invalid input syntax for type integer: …" in answer.first_error
 
 
 @pytest.mark.parametrize("form", ["general", "slow"])

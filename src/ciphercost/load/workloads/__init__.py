@@ -351,6 +351,7 @@ def prepare(
         lengths=workload.lengths,
         rate=workload.rate,
         mode=workload.protocol or "prepared",
+        holds_values=bool(workload.written_for),
         values=_values(workload, parameters, where),
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
