@@ -132,10 +132,21 @@ def _planned(fields: Mapping[str, Any]) -> _Plan:
     timed = [(first(names), unit) for names, unit in ((SECONDS, 1.0), (MILLISECONDS, 1e3), (MICROSECONDS, 1e6))]
     seconds, unit = next((each for each in timed if each[0]), ("", 1.0))
     return _Plan(
-        *(first(names) for names in (TIME, CLIENT, METHOD, PATH, REQUEST, STATUS, SIZE, PROTOCOL)),
-        seconds,
-        unit,
-        *(first(names) for names in (BYTES_IN, CONNECTION, NTH, TLS, REUSED)),
+        time=first(TIME),
+        client=first(CLIENT),
+        method=first(METHOD),
+        path=first(PATH),
+        request=first(REQUEST),
+        status=first(STATUS),
+        size=first(SIZE),
+        protocol=first(PROTOCOL),
+        seconds=seconds,
+        unit=unit,
+        bytes_in=first(BYTES_IN),
+        connection=first(CONNECTION),
+        nth=first(NTH),
+        tls=first(TLS),
+        reused=first(REUSED),
     )
 
 
