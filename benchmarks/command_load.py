@@ -156,7 +156,7 @@ def valkey_benchmark(cpu: int) -> Iterator[Both]:
         with Agent() as agent:
             agent.connect("loader", fields["plain"])
             agent.query("loader", f'EVAL "{LOAD}" 0 {KEYS} 100')
-        words = [str(program), "-h", "{host}", "-p", "{port}", "-r", str(KEYS), "-c", "{clients}", "-n", "60000"]
+        words = [str(program), "-h", "{host}", "-p", "{port}", "-r", str(KEYS), "-c", "{clients}", "-n", "30000"]
         words += ["--user", str(both.user), "-a", reveal(both.password)]
         tls = ["--tls", "--cacert", "{ca}", "--tls-ciphersuites", "TLS_AES_256_GCM_SHA384"]
         plain, own = (shlex.join([*words, *more, "GET", "key:__rand_int__"]) for more in ([], tls))
