@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -166,13 +166,9 @@ def test_any_packet_is_parsed(kind: int, packet: bytes) -> None:
     packet_capture.segment(kind, packet)
 
 
-def test_a_connection_is_captured_as_it_was_sent(tmp_path: Path) -> None:
-    import socket
-
-    try:
-        capture = packet_capture.Capture(b"a canary", loopback=True)
-    except OSError:
-        pytest.skip("packets can't be captured here: no CAP_NET_RAW")
+@pytest.mark.usefixtures("require_capture")
+def test_a_connection_is_captured_as_it_was_sent() -> None:
+    capture = packet_capture.Capture(b"a canary", loopback=True)
     with capture, socket.create_server(("127.0.0.1", 0)) as listener:
         with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as server:
             client.sendall(b"a canary " * 50_000)
