@@ -153,7 +153,9 @@ def test_a_disk_that_others_keep_busy_is_no_reason_for_a_wait(
     }
     same = {"throughput": estimate(0.99, 0.02)}
     assert codes(checked_cell(waiting, same, arms=busy, **more)) == codes_
-    unseen = {arm: {name: level for name, level in facts.items() if "_bytes" not in name} for arm, facts in busy.items()}
+    unseen = {
+        arm: {name: level for name, level in facts.items() if "_bytes" not in name} for arm, facts in busy.items()
+    }
     for facts in unseen.values():
         del facts["server_cpu_us_per_op"]
     if moved:  # a server that can't be seen may use the disk as well

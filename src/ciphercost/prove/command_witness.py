@@ -81,7 +81,8 @@ def _trial(client: CommandClient, arm: Arm, canary: str) -> Trial:
     ports = {place.port for place in client.places.values()}
     streams = [stream for flow, stream in capture.flows.items() if flow.client[1] in ours or flow.server[1] in ports]
     trial = _judged(arm, outcome, streams, canary)
-    return msgspec.structs.replace(trial, detail=f"{trial.detail}, by captured packets ({why})")
+    lost = f", of which {capture.lost:,} were lost because this machine is busy" if capture.lost else ""
+    return msgspec.structs.replace(trial, detail=f"{trial.detail}, by captured packets{lost} ({why})")
 
 
 def _by_relay(client: CommandClient, arm: Arm, canary: str) -> tuple[Trial, str]:
