@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ciphercost.importers import formats
-from ciphercost.importers.formats import Bad, Lines, without_secrets
+from ciphercost.importers.formats import Bad, Lines, printed, without_secrets
 from ciphercost.load import command_output, command_secrets
 from ciphercost.load.command_output import CODE, Reader
 from ciphercost.model.command_load import CommandLoad
@@ -80,7 +80,7 @@ def _in(text: str, reads: str) -> Reading | None:
     try:
         readings = [
             reading
-            for reading in formats.get(fits[0]).read(Lines([line + "\n" for line in text.split("\n")]))
+            for reading in formats.get(fits[0]).read(Lines([printed(line) + "\n" for line in text.split("\n")]))
             if reading.kind == "load"
         ]
     except Bad as error:

@@ -22,7 +22,7 @@ MARK = re.compile(
     r"^[^\S\n]*(?:Benchmark(?:\s+\(\S+\))*\s+Mode(?:\s+Cnt)?\s+Score(?:\s+Error)?\s+Units\s*$|# JMH version: \S+)",
     re.MULTILINE,
 )
-JSON = re.compile(r'^[^\S\n]*\[\s*\{[^{}\[\]]*"benchmark"\s*:[^{}\[\]]*"mode"\s*:', re.MULTILINE)
+JSON = re.compile(r'^[^\S\n]*\[\s*\{(?>[^{}\[\]]*?"benchmark"\s*:)[^{}\[\]]*?"mode"\s*:', re.MULTILINE)
 DATA = JSON_BEGIN
 OWN = re.compile(
     r"# .*|(?:Iteration|Result|Benchmark)\b.*|REMEMBER: .*|[\w.$]+:?\S*\s.*\s(?:thrpt|avgt|sample|ss)\s.*"

@@ -30,9 +30,9 @@ from ciphercost.model.result import Warning_
 MARK = re.compile(
     r"^[^\S\n]*(?:http_reqs|iterations|iteration_duration|http_req_duration|vus_max)\.{3,}: +\S", re.MULTILINE
 )
-JSON = re.compile(
-    r'^[^\S\n]*\{\s*"(?:root_group|metrics|options|state)"\s*:[\s\S]*?"(?:iterations|http_reqs)"\s*:\s*\{', re.MULTILINE
-)
+OBJECT = re.compile(r'^[^\S\n]*\{\s*"(?:root_group|metrics|options|state)"\s*:', re.MULTILINE)
+KEY = re.compile(r'"(?:iterations|http_reqs)"\s*:\s*\{')
+"""A key of its JSON, which may stand far below the beginning."""
 OWN = re.compile(
     r"(?:[✓✗↳█] ?)?[a-z]\w*(?:\{.*\})?\.*: .*|\{ .*\}\.*:.*|HTTP|EXECUTION|NETWORK|GRPC|BROWSER|█ .*|[✓✗↳] .*|checks?.*|default .*|running \(.*"
     r"|(?:execution|script|output|scenarios|web dashboard): .*|\* .*|time=\".*|(?:INFO|WARN|ERRO)\[\d+\].*"
@@ -62,7 +62,10 @@ class Export(msgspec.Struct):
 
 
 def recognise(head: str) -> int:
-    return line_of(MARK, head) or line_of(JSON, head)
+    if line := line_of(MARK, head):
+        return line
+    begin = OBJECT.search(head)
+    return line_of(OBJECT, head) if begin and KEY.search(head, begin.end()) else 0
 
 
 def read(lines: Lines) -> list[Reading]:
