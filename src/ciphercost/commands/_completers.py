@@ -133,7 +133,15 @@ def workloads(context: click.Context, _: click.Parameter, begin: str) -> list[Co
         for name, workload in known["workloads"].items()
         if not wanted or wanted.intersection(workload["languages"])
     }
-    return _items(fit.items(), begin)
+    own = sorted(str(path) for path in Path().glob("*.toml"))
+    return [*_items(fit.items(), begin), *_plain(own, begin)]
+
+
+def log_formats(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
+    """Formats of servers' logs."""
+    from ciphercost.importers import logs
+
+    return _plain(logs.names(), begin)
 
 
 def settings(context: click.Context, _: click.Parameter, begin: str) -> list[CompletionItem]:
