@@ -1,0 +1,51 @@
+"""`ciphercost predict LOG --from RUN`: what encryption would cost the traffic of a log, hour by hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.estimate import log_counts, log_prediction
+from ciphercost.estimate.log_prediction import NOTHING, Known
+from ciphercost.model.errors import UsageError
+from ciphercost.model.log_prediction import LogPrediction
+from ciphercost.model.result import Result
+from ciphercost.model.traffic import Traffic
+from ciphercost.runs import workload_from_logs
+
+OPERATION = {"web": "request", "sql": "statement"}
+"""What a log has lines of, by its kind."""
+
+
+def traffic(files: Sequence[Path], shows: Callable[[float], None] | None = None) -> Traffic:
+    """What logs, or a workload file that was made from logs, hold. Raises UsageError."""
+    found, _ = workload_from_logs.read(files, shows=shows)
+    return found
+
+
+def predict(
+    found: Traffic,
+    runs: Sequence[Result],
+    known: Known = NOTHING,
+    per_connection: float | None = None,
+    against: Sequence[Result] = (),
+) -> list[LogPrediction]:
+    """A prediction for each run, server and mechanism.
+
+    `per_connection`: operations of a connection, instead of what was found; `against`: runs that replayed the log. Raises UsageError.
+    """
+    if known.bytes_per_operation is not None and log_counts.sized(found):
+        raise UsageError("--response has no effect, because the log has the sizes of its answers; remove it")
+    whole, hours = log_counts.of(found, per_connection)
+    operation = OPERATION[found.kind]
+    predictions: list[LogPrediction] = []
+    for run in runs:
+        for predicted in log_prediction.predict(run, whole, hours, known, operation=operation):
+            told = [*predicted.notes, *log_counts.notes(found, operation, per_connection)]
+            noted = msgspec.structs.replace(predicted, notes=told)
+            for replay in against:
+                noted = log_prediction.beside(noted, replay, run)
+            predictions.append(noted)
+    return predictions
