@@ -171,7 +171,7 @@ def test_without_it_the_runs_own_server_is_the_base() -> None:
     assert predicted.plain_from == "run"
     assert predicted.hours[0].plain_cpu_seconds == pytest.approx(plain, rel=1e-6)
     text = " ".join(terminal.text(log_prediction_document.of(predicted)).split())
-    assert "that the run's own server takes" in text
+    assert "as the run's own server takes" in text
 
 
 def test_cells_without_a_servers_cpu_time_give_no_base() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -12,10 +12,11 @@ from ciphercost.report import money
 from ciphercost.report.blocks import Block, Document, Note, Section, Table, Text, Warnings
 from ciphercost.report.words import log_text
 
-HEAD = ("hour (UTC)", "adds cores", "95 % interval", "what came")
 REPLAY = ("an operation", "adds to server CPU", "95 % interval", "more than plain; an operation's share")
 SHOWN = 5
 """Hours that every report shows."""
+MOST_HOURS = 7 * 24
+"""Hours that Markdown lists one by one. JSON has every hour."""
 
 
 def at_price(of: LogPrediction, price: Price | None) -> LogPrediction:
@@ -52,7 +53,9 @@ def _blocks(of: LogPrediction) -> Iterator[Block]:
     if len(of.hours) > 1:
         order = sorted(range(len(of.hours)), key=lambda place: of.hours[place].cores.value, reverse=True)[:SHOWN]
         yield Section(_most(len(of.hours)), [_table(of, [of.hours[place] for place in order])], folded=False)
-    if len(of.hours) > SHOWN:
+    if len(of.hours) > MOST_HOURS:
+        yield Section("the busiest hour of each day", [_table(of, _daily(of.hours))], background=True)
+    elif len(of.hours) > SHOWN:
         yield Section(f"all {len(of.hours):,} hours", [_table(of, of.hours)], background=True)
     if of.notes:
         yield Warnings(of.notes)
@@ -65,9 +68,22 @@ def _most(hours: int) -> str:
     )
 
 
-def _table(of: LogPrediction, hours: list[LogStretch]) -> Table:
-    rows: list[tuple[str, ...]] = [log_text.row(of, hour) for hour in hours]
-    return Table("hours", HEAD, rows, "figures", right=frozenset({1}))
+def _daily(hours: Sequence[LogStretch]) -> list[LogStretch]:
+    """The hour of each day (UTC) that costs most."""
+    busiest: dict[int, LogStretch] = {}
+    for hour in hours:
+        day = int(hour.counts.start // log_text.DAY)
+        if day not in busiest or hour.cores.value > busiest[day].cores.value:
+            busiest[day] = hour
+    return list(busiest.values())
+
+
+def _table(of: LogPrediction, hours: Sequence[LogStretch]) -> Table:
+    rows: list[tuple[str, ...]] = [log_text.row(hour) for hour in hours]
+    per_second = f"{of.operation}s, connections{', bytes' * (of.whole.counts.bytes is not None)}/s"
+    return Table(
+        "hours", ("hour (UTC)", "adds cores", "95 % interval", per_second), rows, "figures", right=frozenset({1})
+    )
 
 
 def _replay(of: Replayed) -> Iterator[Block]:

@@ -44,7 +44,8 @@ def sentences(of: LogPrediction) -> Iterator[str]:
         f"{moment(counts.start)} UTC"
     )
     yield f"encryption adds {interval(of.whole.cpu_seconds, 's')} of CPU time to it: {_pieces(of)}"
-    yield f"that is {interval(of.added_us, 'µs')} for each {of.operation}{_compared(of)}"
+    yield f"that is {interval(of.added_us, 'µs')} for each {of.operation}"
+    yield from _compared(of)
     yield (
         f"busiest hour: {span(hour)} UTC with {per_hour(of, hour)} adds {interval(hour.cores, 'cores')}"
         f"{f', {more(hour.ratio)}' if hour.ratio is not None else ''}; within it there are busier moments"
@@ -79,16 +80,20 @@ def _pieces(of: LogPrediction) -> str:
     sum_ = whole.cpu_seconds.value
     if sum_ > 0 and min(named.values()) >= 0:
         return ", ".join(f"{100 * value / sum_:.0f} % for {name}" for name, value in named.items())
-    return ", ".join(f"{number(value)} s for {name}" for name, value in named.items())
+    return ", ".join(f"{number(value)} s for {name}".replace("-", "−") for name, value in named.items())
 
 
-def _compared(of: LogPrediction) -> str:
-    if of.whole.ratio is None or of.plain_us is None:
-        return "; with --cpu, what one takes without encryption, also in per cent"
-    base = f"the {number(of.plain_us)} µs"
-    if of.plain_from == "--cpu":
-        return f": {more(of.whole.ratio)} than {base} without encryption"
-    return f": {more(of.whole.ratio)} than about {base} that the run's own server takes for such a {of.operation} without encryption; --cpu gives yours"
+def _compared(of: LogPrediction) -> Iterator[str]:
+    """The same beside what the operations take without encryption."""
+    before, ratio = of.whole.plain_cpu_seconds, of.whole.ratio
+    if before is None or ratio is None or of.plain_us is None:
+        yield f"with --cpu, the CPU time of a {of.operation} without encryption, it is also in per cent"
+        return
+    after = before + of.whole.cpu_seconds.value
+    base = f"{number(of.plain_us)} µs for each {of.operation} without encryption"
+    if of.plain_from == "run":
+        base += ", as the run's own server takes for such ones; --cpu gives yours"
+    yield f"CPU for the same load: {number(before)} → {number(after)} s, {more(ratio)} ({base})"
 
 
 def moment(at: float) -> str:
@@ -114,14 +119,21 @@ def per_hour(of: LogPrediction, hour: LogStretch) -> str:
     """What came in an hour."""
     counts = hour.counts
     sent = "" if counts.bytes is None else f", {sizes.size(counts.bytes)}"
-    return f"{counts.operations:,.0f} {of.operation}s{sent}, {counts.connections:,.0f} new connections"
+    return f"{counts.operations:,.0f} {of.operation}s, {counts.connections:,.0f} new connections{sent}"
 
 
-def row(of: LogPrediction, hour: LogStretch) -> tuple[str, str, str, str]:
-    """(hour, cores added, interval, what came)."""
+def per_second(hour: LogStretch) -> str:
+    """`183, 55.6, 4.6 MB`: operations, connections and bytes."""
+    counts = hour.counts
+    sent = [] if counts.bytes is None else [sizes.size(counts.bytes / counts.seconds)]
+    return ", ".join([number(counts.operations / counts.seconds), number(counts.connections / counts.seconds), *sent])
+
+
+def row(hour: LogStretch) -> tuple[str, str, str, str]:
+    """(hour, cores added, interval, what came in a second)."""
     digits = decimals((hour.cores.high - hour.cores.low) / 2)
     value = f"{hour.cores.value:,.{digits}f}".replace("-", "−")
-    return span(hour), value, ends(hour.cores, digits), per_hour(of, hour)
+    return span(hour), value, ends(hour.cores, digits), per_second(hour)
 
 
 # ── beside a measured replay ──────────────────────────────────────────────────────────────────────────────────────────
