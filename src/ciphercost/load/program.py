@@ -14,7 +14,8 @@ from ciphercost.load.codec import PLAIN, Codec
 from ciphercost.load.script_parts import AUTOMATIC, DEFAULT_SEED, RANDOM_SEED, Script, Variable
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import QueryMode
+from ciphercost.model.spec import Draw, QueryMode
+from ciphercost.model.traffic import Bin
 
 BATCH = 100_000
 """Rows per statement of a load. One transaction of 5,000,000 rows would fill some servers' logs and memory."""
@@ -156,6 +157,12 @@ class Program(msgspec.Struct, frozen=True):
     """Name of its data, if it shares them with other workloads; empty: they are the workload's own."""
     secrets: tuple[SecretColumn, ...] = ()
     """The user's own secret columns."""
+    draw: Draw = "random"
+    """How transactions are drawn; `even`: both arms' slices hold each as often as its weight says."""
+    lengths: tuple[Bin, ...] = ()
+    """For a web server: how many requests a connection carries, and how many connections do. Empty: connections stay open."""
+    rate: float = 0.0
+    """Open loop: operations per second in the log that it was made from. 0: none."""
     loop: bool = False
     """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
 

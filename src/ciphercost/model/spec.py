@@ -29,6 +29,9 @@ Language = Literal["sql", "http", "kv", "command"]
 QueryMode = Literal["simple", "extended", "prepared"]
 """How statements travel: as text with their values, parsed each time, or prepared once on each connection."""
 
+Draw = Literal["random", "even"]
+"""How an operation's transaction is drawn by weight: by chance, or so that every stretch of operations has each as often as its weight says."""
+
 
 # ── spec ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,6 +4,11 @@ title, measures        one line each, for `list` and the reports
 languages              the language of its operations: `sql` (default), `http`, or `kv` (commands of a key-value store). Decides which servers can run it
 read_only              its operations change nothing, so both arms can run the same ones and must return the same rows
 per_request            each operation opens its own connection
+draw                   `even`: any stretch of operations has each transaction as often as its weight says; `random` (default): by chance
+lengths                for a web server: [[REQUESTS, CONNECTIONS], …]: so many requests go by one connection before the client closes it,
+                       in so many of the connections; without it they stay open
+rate                   open loop: operations per second unless --rate is given
+traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
 arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
 clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
@@ -49,10 +54,14 @@ from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.program import Load, Program, Tables
 from ciphercost.load.script_parts import OPEN, SEAL, Script
 from ciphercost.load.tables import people
+from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import Language
+from ciphercost.model.spec import Draw, Language
+from ciphercost.model.traffic import Bin, Traffic
 
+FILE = ".toml"
+"""How the name of a file of the user's ends, where a workload may be named."""
 PEOPLE_BATCH = 250
 """People per INSERT, if the server accepts several rows."""
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
@@ -84,6 +93,10 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     per_request: bool = False
     clients: int = 4
     arrivals: Arrivals = "even"
+    draw: Draw = "random"
+    lengths: tuple[Bin, ...] = ()
+    rate: Amount = 0.0
+    traffic: Traffic | None = None
     parameters: dict[str, int | str] = {}
     choices: dict[str, list[str]] = {}
     loop: bool = False
@@ -94,6 +107,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     together: str = ""
     directory: str = ""
     """Where the user's file is, if its statements are the user's."""
+    file: str = ""
+    """The user's file that it was read from; empty: it is one of ciphercost's."""
     own_sql: bool = False
     """The statements are the user's, so a function call may look like one of our macros without being one."""
 
@@ -106,7 +121,11 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Workload:
-    """Return the workload of that name. Raises UsageError with the nearest name."""
+    """Return the workload of that name, or of that file. Raises UsageError with the nearest name."""
+    if name.endswith(FILE):
+        from ciphercost.load import workload_file
+
+        return workload_file.read(Path(name))
     study, slash, transaction = name.partition("/")
     if slash:
         return of_study(study, transaction)
@@ -319,6 +338,9 @@ def prepare(
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,
         loop=workload.loop,
+        draw=workload.draw,
+        lengths=workload.lengths,
+        rate=workload.rate,
         values=_values(workload, parameters, where),
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
@@ -340,7 +362,7 @@ def _values(workload: Workload, parameters: Mapping[str, int | str], where: str)
 
 def _place(workload: Workload, transaction: Transaction) -> str:
     """What an error in a script begins with."""
-    return f"--sql {transaction.name}" if workload.own_sql else f"workload {workload.name}, {transaction.name}"
+    return f"--sql {transaction.name}" if workload.own_sql and not workload.file else f"workload {workload.name}, {transaction.name}"
 
 
 def _none() -> Iterator[Any]:

@@ -1,6 +1,7 @@
 //! What an arm's connections share: where requests go, and how long to wait for responses.
 
 use super::exchange::{Exchange, Place};
+use super::lengths::Lengths;
 use super::statement::Asked;
 use crate::failure::{Failure, Result};
 use crate::message::Http;
@@ -23,6 +24,8 @@ pub struct Site<E: Exchange> {
     /// Headers of every request, one a line.
     pub headers: String,
     pub per_request: bool,
+    /// None: connections stay open.
+    pub lengths: Option<Lengths>,
     pub patience: Patience,
     /// The script that was prepared last, and its requests.
     ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
@@ -44,6 +47,8 @@ impl<E: Exchange> Site<E> {
             path: asked.path.clone(),
             headers: asked.headers.0.clone(),
             per_request,
+            // Checked when the message was read.
+            lengths: Lengths::read(&asked.lengths).unwrap_or_default(),
             patience,
             ready: Mutex::new(None),
         }
