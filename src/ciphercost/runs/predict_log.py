@@ -9,6 +9,7 @@ import msgspec
 
 from ciphercost.estimate import log_counts, log_prediction
 from ciphercost.estimate.log_prediction import NOTHING, Known
+from ciphercost.load import workload_file
 from ciphercost.model.errors import UsageError
 from ciphercost.model.log_prediction import LogPrediction
 from ciphercost.model.result import Result
@@ -20,9 +21,19 @@ OPERATION = {"web": "request", "sql": "statement"}
 
 
 def traffic(files: Sequence[Path], shows: Callable[[float], None] | None = None) -> Traffic:
-    """What logs, or a workload file that was made from logs, hold. Raises UsageError."""
-    found, _ = workload_from_logs.read(files, shows=shows)
-    return found
+    """What logs hold, or the workload file that was made from logs. `shows`: as in `workload_from_logs.read`. Raises UsageError."""
+    made = [file for file in files if file.suffix.lower() == ".toml"]
+    if not made:
+        found, _ = workload_from_logs.read(files, shows=shows)
+        return found
+    first, *others = files
+    if others:
+        raise UsageError(f"{made[0]} is a workload file, which holds all of its logs; give it alone, or give the logs")
+    if (kept := workload_file.read(first).traffic) is None:
+        raise UsageError(
+            f"{first} was not made from logs: it has no [traffic]; `ciphercost workload LOG… -o {first.name}` writes one that has"
+        )
+    return kept
 
 
 def predict(
