@@ -267,9 +267,12 @@ def replay(us: float, half: float, connects: float, wire: float) -> Result:
     return Result(format=1, id="s", started="", tool={}, machine={"cpu": "a CPU"}, seed=1, cells=[replayed])
 
 
+(SPLIT,) = log_prediction.measured(run())
+
+
 def beside(us: float, half: float = 1.0, connects: float = 0.1, wire: float = 1000.0) -> LogPrediction:
     hours = [Hour(START, 10_000, 10**7, 1000.0)]
-    return log_prediction.beside(one(traffic(hours)), replay(us, half, connects, wire), run())
+    return log_prediction.beside(one(traffic(hours)), SPLIT, replay(us, half, connects, wire), run())
 
 
 def test_a_replay_that_measured_the_same_agrees() -> None:
@@ -300,12 +303,12 @@ def test_a_run_of_another_server_is_refused_as_replay() -> None:
     other = replay(9.0, 1.0, 0.1, 1000.0)
     other.cells[0] = msgspec.structs.replace(other.cells[0], engine="nginx")
     with pytest.raises(UsageError, match="--against s: it has no cell of postgresql with tls"):
-        log_prediction.beside(one(traffic(DAY)), other, run())
+        log_prediction.beside(one(traffic(DAY)), SPLIT, other, run())
 
 
 def test_another_cpu_is_said() -> None:
     other = msgspec.structs.replace(replay(9.0, 1.0, 0.1, 1000.0), machine={"cpu": "another CPU"})
-    (replayed,) = log_prediction.beside(one(traffic(DAY)), other, run()).replays
+    (replayed,) = log_prediction.beside(one(traffic(DAY)), SPLIT, other, run()).replays
     assert any(note.startswith("CPU differs") for note in replayed.notes)
 
 

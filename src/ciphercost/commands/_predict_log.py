@@ -80,6 +80,7 @@ def predict_log(logs: Sequence[str], given: Mapping[str, Any]) -> None:
     price = units.price(given["price"]) if given["price"] is not None else None
     runs = [conclude.result_of(run_directory.find(name)) for name in given["from_runs"]]
     against = [conclude.result_of(run_directory.find(name)) for name in given["against"]]
+    predict_log.check(runs, against)
     found = predict_log.traffic([Path(log) for log in logs])
     predictions = [
         log_prediction_document.at_price(predicted, price)

@@ -47,13 +47,33 @@ def predict(
 
     `hours`: those in which the log has operations, in order; `operation`: what one is called.
     """
-    split = [of for of in result.parts if of.end == "server"]
-    if not split:
-        raise UsageError(
-            f"run {result.id} did not measure what a handshake, a request and a byte cost in transit, which a log is predicted from; "
-            f"{prediction.HOW}"
-        )
+    split = measured(result)
     return [_one(of, result, whole, hours, known, operation) for of in split]
+
+
+def measured(result: Result) -> list[Parts]:
+    """What handshake, request and byte cost the servers of a run. Raises UsageError if it tells that of none."""
+    if split := [of for of in result.parts if of.end == "server"]:
+        return split
+    raise UsageError(
+        f"run {result.id} did not measure what a handshake, a request and a byte cost in transit, which a log is predicted from; "
+        f"{prediction.HOW}"
+    )
+
+
+def replays(of: Parts | LogPrediction, measured: Result) -> list[Cell]:
+    """The cells that measured what encryption adds to the same server. Raises UsageError if there is none."""
+    cells = [
+        cell
+        for cell in measured.cells
+        if _who(cell) == _who(of) and cell.pair is None and plausible.tells_cost(cell) and "server_cpu" in cell.added
+    ]
+    if not cells:
+        raise UsageError(
+            f"--against {measured.id}: it has no cell of {of.engine} with {of.mechanism} that tells what encryption adds at the server; "
+            f"replay the log with `ciphercost run {of.engine}:{of.mechanism} --workload FILE.toml`"
+        )
+    return cells
 
 
 def _one(
@@ -179,21 +199,13 @@ def _notes(of: Parts, wire: _Wire, busiest: LogStretch, log: LogStretch, known: 
 # ── beside a measured replay ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def beside(of: LogPrediction, measured: Result, from_run: Result) -> LogPrediction:
-    """The prediction with each cell of a measured replay of the same log beside it. Raises UsageError if the run has none of this server."""
-    split = next(each for each in from_run.parts if each.end == "server" and _who(each) == _who(of))
-    cells = [
-        cell
-        for cell in measured.cells
-        if _who(cell) == _who(of) and cell.pair is None and plausible.tells_cost(cell) and "server_cpu" in cell.added
-    ]
-    if not cells:
-        raise UsageError(
-            f"--against {measured.id}: it has no cell of {of.engine} with {of.mechanism} that tells what encryption adds at the server; "
-            f"replay the log with `ciphercost run {of.engine}:{of.mechanism} --workload FILE.toml`"
-        )
-    replays = [_replayed(of, split, cell, measured, from_run) for cell in cells]
-    return msgspec.structs.replace(of, replays=[*of.replays, *replays])
+def beside(of: LogPrediction, split: Parts, measured: Result, from_run: Result) -> LogPrediction:
+    """The prediction with each cell of a measured replay of the same log beside it. Raises UsageError if the run has none of this server.
+
+    `split`: what it was predicted from; `from_run`: the run that has it.
+    """
+    further = [_replayed(of, split, cell, measured, from_run) for cell in replays(of, measured)]
+    return msgspec.structs.replace(of, replays=[*of.replays, *further])
 
 
 def _who(of: Parts | Cell | LogPrediction) -> tuple[str, str]:
