@@ -23,8 +23,10 @@ def of(traffic: Traffic, per_connection: float | None = None) -> tuple[LogCounts
     whole = LogCounts(
         start=traffic.begin,
         seconds=max(traffic.end - traffic.begin, 0.0) + RESOLUTION,
-        operations=sum(hour.operations for hour in hours),
-        connections=sum(hour.connections for hour in hours),
+        operations=(operations := sum(hour.operations for hour in hours)),
+        connections=sum(hour.connections for hour in traffic.hours)
+        if per_connection is None
+        else operations / per_connection,
         bytes=float(sum(hour.bytes_out for hour in traffic.hours)) if sized(traffic) else None,
     )
     return whole, hours
@@ -49,7 +51,7 @@ def _hour(hour: Hour, traffic: Traffic, per_connection: float | None) -> LogCoun
 
 def notes(traffic: Traffic, operation: str, per_connection: float | None = None) -> list[str]:
     """What to know of these counts, as sentences."""
-    told = []
+    told = [note.text for note in traffic.notes]
     found = traffic.connections
     if per_connection is None and found.basis == "unknown":
         told.append(

@@ -88,6 +88,8 @@ class LogPrediction(msgspec.Struct, frozen=True, omit_defaults=True):
     """CPU time for each operation of the whole log."""
     operation: str = "request"
     """What the log has lines of: request or statement."""
+    busiest_second: int = 0
+    """Operations in the log's busiest second. 0: unknown."""
     plain_us: float | None = None
     """CPU time of an operation without encryption. None: unknown."""
     plain_from: str = ""

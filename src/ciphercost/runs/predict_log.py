@@ -68,7 +68,7 @@ def predict(
         predicted_of_run = log_prediction.predict(run, whole, hours, known, operation=operation)
         for split, predicted in zip(log_prediction.measured(run), predicted_of_run, strict=True):
             told = [*predicted.notes, *log_counts.notes(found, operation, per_connection)]
-            noted = msgspec.structs.replace(predicted, notes=told)
+            noted = msgspec.structs.replace(predicted, notes=told, busiest_second=found.arrivals.busiest_second)
             for replay in against:
                 noted = log_prediction.beside(noted, split, replay, run)
             predictions.append(noted)

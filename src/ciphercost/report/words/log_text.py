@@ -10,6 +10,7 @@ from ciphercost.model import sizes
 from ciphercost.model.log_prediction import LogPrediction, LogStretch, Replayed
 from ciphercost.model.result import Part
 from ciphercost.report import money
+from ciphercost.report.capacity import SERVERS
 from ciphercost.report.prediction_text import decimals, ends, interval, more, percent
 
 HOUR = 3600.0
@@ -48,8 +49,13 @@ def sentences(of: LogPrediction) -> Iterator[str]:
     yield from _compared(of)
     yield (
         f"busiest hour: {span(hour)} UTC with {per_hour(of, hour)} adds {interval(hour.cores, 'cores')}"
-        f"{f', {more(hour.ratio)}' if hour.ratio is not None else ''}; within it there are busier moments"
+        f"{f', {more(hour.ratio)}' if hour.ratio is not None else ''}"
     )
+    if of.busiest_second:
+        yield f"the log's busiest second has {of.busiest_second:,} {of.operation}s, {_times(of, hour)} the busiest hour's mean"
+    if (ratio := hour.ratio) is not None:
+        servers = Part(*(SERVERS * value for value in (ratio.value, ratio.low, ratio.high)))
+        yield f"{SERVERS} servers that this hour fills become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
     if of.whole.per_month is not None and of.price is not None and hour.per_month is not None:
         yield (
             f"money at {money.price_text(of.price)}: {_monthly(of.whole.per_month, of)} a month for the cores that the log keeps busy on average, "
@@ -60,6 +66,10 @@ def sentences(of: LogPrediction) -> Iterator[str]:
             f"the interval is a prediction's: operations differ from the sum of their costs by {100 * of.model_error:.0f} % (standard "
             "deviation), which longer measuring does not change"
         )
+
+
+def _times(of: LogPrediction, hour: LogStretch) -> str:
+    return f"{number(of.busiest_second * hour.counts.seconds / hour.counts.operations)} times"
 
 
 def _monthly(part: Part, of: LogPrediction) -> str:
