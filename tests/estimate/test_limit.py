@@ -106,11 +106,11 @@ def test_the_limit_is_named(cell: Cell, words: str) -> None:
 
 def at_rest(plain: float | None, encrypted: float | None, layer: str = "rest") -> Cell:
     """A cell whose disk was so many per cent busy."""
-    arms = [
-        IDLE | ({} if busy is None else {"host": {"disk_busy": {"mean": busy, "variance": 0.0, "cv": 0.0}}})
-        for busy in (plain, encrypted)
-    ]
-    return msgspec.structs.replace(cell(*arms), layer=layer)
+
+    def arm(busy: float | None) -> dict[str, Any]:
+        return IDLE | ({} if busy is None else {"host": {"disk_busy": {"mean": busy, "variance": 0.0, "cv": 0.0}}})
+
+    return msgspec.structs.replace(cell(arm(plain), arm(encrypted)), layer=layer)
 
 
 @pytest.mark.parametrize(

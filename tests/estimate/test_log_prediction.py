@@ -17,6 +17,7 @@ from ciphercost.model.result import Added, Part, Price, Result
 from ciphercost.model.traffic import Bin, Connections, Hour, LeftOut, Traffic
 from ciphercost.report import log_prediction_document
 from ciphercost.report.renderers import md, terminal
+from ciphercost.report.words import log_text
 from test_parts import cell, cells
 
 TRUTH = (900.0, 4.0, 0.4)
@@ -280,7 +281,7 @@ def test_a_replay_that_measured_the_same_agrees() -> None:
     (replayed,) = beside(truth).replays
     assert replayed.off == pytest.approx(0.0, abs=1e-3)
     assert replayed.agree
-    assert not log_prediction_document.log_text.differs(replayed)
+    assert not log_text.differs(replayed)
     text = " ".join(terminal.text(log_prediction_document.of(beside(truth))).split())
     assert "they agree" in text
 
