@@ -143,8 +143,10 @@ def test_seconds_of_hours_sum_up_to_those_of_a_log_without_gaps(first: float, la
 
 
 def test_a_log_without_operations_is_refused() -> None:
-    with pytest.raises(UsageError, match="no operations with a time"):
+    with pytest.raises(UsageError, match="no operations, so there is nothing"):
         log_counts.of(Traffic(kind="web", formats=[]))
+    with pytest.raises(UsageError, match=r"7 operations without times.*--rate"):
+        log_counts.of(Traffic(kind="sql", formats=[], operations=7))
 
 
 # ── what is assumed ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -230,6 +232,27 @@ def test_lines_that_count_for_nothing_are_said() -> None:
     of = msgspec.structs.replace(traffic(DAY), lines=2000, left_out=[LeftOut("no time", 12, "a.log", 3)])
     assert any(note.startswith("12 of 2,000 lines") for note in log_counts.notes(of, "request"))
     assert log_counts.notes(traffic(DAY), "request") == []
+
+
+def test_connections_whose_beginning_is_unknown_are_spread_over_the_hours() -> None:
+    bare = [msgspec.structs.replace(hour, connections=0.0) for hour in DAY]
+    spread = msgspec.structs.replace(
+        traffic(bare), connections=Connections("estimate", "one for each process", [Bin(50.0, 9)])
+    )
+    whole, hours = log_counts.of(spread)
+    assert whole.connections == pytest.approx(whole.operations / 50)
+    assert hours[3].connections == pytest.approx(hours[3].operations / 50)
+
+
+def test_a_transaction_of_a_replay_counts_as_its_statements() -> None:
+    truth = 0.1 * TRUTH[0] + TRUTH[1] + TRUTH[2]
+    other = replay(7 * truth, 1.0, 0.7, 7000.0)
+    other.cells[0] = msgspec.structs.replace(other.cells[0], statements=7.0)
+    hours = [Hour(START, 10_000, 10**7, 1000.0)]
+    (replayed,) = log_prediction.beside(one(traffic(hours)), SPLIT, other, run()).replays
+    assert replayed.measured_us.value == pytest.approx(truth)
+    assert replayed.agree
+    assert not log_text.differs(replayed)
 
 
 def test_answers_far_larger_than_measured_are_a_guess() -> None:

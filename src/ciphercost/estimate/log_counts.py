@@ -17,19 +17,31 @@ def of(traffic: Traffic, per_connection: float | None = None) -> tuple[LogCounts
 
     Raises UsageError if the log has no operations.
     """
+    per_connection = per_connection if per_connection is not None else _typical(traffic)
     hours = [_hour(hour, traffic, per_connection) for hour in traffic.hours if hour.operations]
     if not hours:
-        raise UsageError("the log has no operations with a time, so there is nothing to predict")
+        if traffic.operations:
+            raise UsageError(
+                f"the log has {traffic.operations:,} operations without times, so neither hours nor a rate are known; give what your server "
+                "does, as in `ciphercost predict RUN --rate 2000/s --cpu 300us`"
+            )
+        raise UsageError("the log has no operations, so there is nothing to predict")
+    operations = sum(hour.operations for hour in hours)
     whole = LogCounts(
         start=traffic.begin,
         seconds=max(traffic.end - traffic.begin, 0.0) + RESOLUTION,
-        operations=(operations := sum(hour.operations for hour in hours)),
-        connections=sum(hour.connections for hour in traffic.hours)
-        if per_connection is None
-        else operations / per_connection,
+        operations=operations,
+        connections=operations / per_connection if per_connection else sum(hour.connections for hour in traffic.hours),
         bytes=float(sum(hour.bytes_out for hour in traffic.hours)) if sized(traffic) else None,
     )
     return whole, hours
+
+
+def _typical(traffic: Traffic) -> float | None:
+    """Operations of a connection, where the log tells them but not when connections were opened."""
+    if any(hour.connections for hour in traffic.hours) or not traffic.connections.per_connection:
+        return None
+    return traffic.connections.per_connection
 
 
 def sized(traffic: Traffic) -> bool:

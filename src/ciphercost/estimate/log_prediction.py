@@ -160,6 +160,10 @@ def _values(of: Part) -> tuple[float, float, float]:
     return of.value, of.low, of.high
 
 
+def _half(of: Part) -> float:
+    return (of.high - of.low) / 2
+
+
 def _scaled(of: Part, by: float) -> Part:
     return Part(of.value * by, of.low * by, of.high * by)
 
@@ -216,20 +220,21 @@ def _replayed(of: LogPrediction, split: Parts, cell: Cell, measured: Result, fro
     fitted = [from_run.cells[place] for place in split.cells]
     wire = _Wire(fitted, NOTHING)
     counts, arm = of.whole.counts, cell.arms["plain"]
+    trips = parts.round_trips(cell)
     logged = (counts.connections / counts.operations, wire.kilobytes(counts) * 1e3)
-    sent = (arm.get("connects", 0) / max(1, arm["operations"]), _sent(cell))
+    sent = (arm.get("connects", 0) / max(1, arm["operations"]) / trips, _sent(cell) / trips)
     added = cell.added["server_cpu"]
-    half = (added.high - added.low) / 2
-    apart = abs(added.mean - of.added_us.value)
+    measured_us = _scaled(Part(added.mean, added.low, added.high), 1 / trips)
+    apart = abs(measured_us.value - of.added_us.value)
     return Replayed(
         run=measured.id,
         workload=cell.workload,
-        measured_us=Part(added.mean, added.low, added.high),
+        measured_us=measured_us,
         predicted_us=of.added_us,
         replayed_us=parts.together(split, sent[0], 1.0, sent[1] / 1e3),
-        off=added.mean / of.added_us.value - 1 if of.added_us.value else math.inf,
-        agree=apart <= math.hypot(half, (of.added_us.high - of.added_us.low) / 2),
-        plain_us=float(arm["server_cpu_us_per_op"]),
+        off=measured_us.value / of.added_us.value - 1 if of.added_us.value else math.inf,
+        agree=apart <= math.hypot(_half(measured_us), _half(of.added_us)),
+        plain_us=float(arm["server_cpu_us_per_op"]) / trips,
         log_connections=logged[0],
         replay_connections=sent[0],
         log_bytes=logged[1],

@@ -46,7 +46,10 @@ class LogStretch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Replayed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A measured replay of the log beside the prediction. Times are those that encryption adds to an operation at the server."""
+    """A measured replay of the log beside the prediction. Times are those that encryption adds to a request or statement at the server.
+
+    A replay's transaction of several statements counts as so many.
+    """
 
     run: str
     workload: str
