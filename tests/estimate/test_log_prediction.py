@@ -48,7 +48,7 @@ def traffic(hours: list[Hour], begin: float = START, end: float | None = None) -
         begin=begin,
         end=last,
         hours=hours,
-        connections=Connections("logged", "$connection", [Bin(2.0, 10)]),
+        connections=Connections("logged", "$connection"),
     )
 
 
