@@ -142,6 +142,13 @@ def workloads(context: click.Context, _: click.Parameter, begin: str) -> list[Co
     return _items(fit.items(), begin)
 
 
+def log_formats(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
+    """Formats of servers' logs."""
+    from ciphercost.importers import logs
+
+    return _plain(logs.names(), begin)
+
+
 def settings(context: click.Context, _: click.Parameter, begin: str) -> list[CompletionItem]:
     """`NAME=VALUE` for --set: options of the given mechanisms and workload. A number is offered as its default."""
     values_by_name = _settings(context)

@@ -83,7 +83,7 @@ class WebTraffic:
         """File, line and seconds of the first time that went backwards."""
         self._encrypted = self._known_encrypted = self._timed = 0
 
-    def add(self, name: str, format_: str, items: Iterable[Request | str], shows: Callable[[], None] = lambda: None) -> None:
+    def add(self, name: str, format_: str, items: Iterable[Request | str], shows: Callable[[int], None] = lambda _: None) -> None:
         """Count a file's lines. `name`: the file's, for messages; `shows`: called now and then."""
         self.files += 1
         self.formats += [format_] if format_ not in self.formats else []
@@ -92,7 +92,7 @@ class WebTraffic:
         now, in_second, number = -1, 0, 0
         for number, item in enumerate(items, 1):
             if not number % SHOW_EVERY:
-                shows()
+                shows(self.lines + number)
             if item.__class__ is str:
                 self.left_out.add(str(item), name, number)
                 continue

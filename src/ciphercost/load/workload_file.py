@@ -15,6 +15,8 @@ from ciphercost.model.errors import UsageError, nearest
 
 OURS = ("name", "directory", "file", "like", "together", "own_sql", "people", "records", "beside")
 """Fields that a file of the user's can't set."""
+MADE_UP = "/sizes/"
+"""Begins the paths of documents that stand for those of a log: what follows is their number of bytes."""
 MOST_REQUESTS = 1 << 40
 """Most operations of a connection, as the agent takes them."""
 

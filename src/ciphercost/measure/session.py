@@ -305,7 +305,8 @@ class Session:
             self.measured.number,
             self.number,
             block,
-            position + (1000 if phase in ("pilot", "warmup") else 0),
+            schedule.draws(position, even=self._pair.bench.program.draw == "even")
+            + (1000 if phase in ("pilot", "warmup") else 0),
         )
         self._pair.watch.arm = arm
         self._pause.only(arm)

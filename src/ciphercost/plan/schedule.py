@@ -127,6 +127,15 @@ def slice_seed(seed: int, cell: int, session: int, block: int, position: int) ->
     return int(state[0]) >> 11
 
 
+def draws(position: int, *, even: bool) -> int:
+    """The position whose draws a slice of a block repeats.
+
+    Each slice has its own draws. `even`: the two neighbours of a block that are of different arms share theirs, so both arms run the same
+    operations in the same order.
+    """
+    return (position + 1) // 2 if even else position
+
+
 def cores(
     seed: int, session: int, available: Sequence[int], regime: Regime, physical: Mapping[int, str] | None = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,0 +1,151 @@
+"""The document of what was found in logs: operations by class, connections, arrivals, and what was left out and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from ciphercost.load.units import minutes
+from ciphercost.model import sizes
+from ciphercost.model.traffic import Bin, Hour, OperationClass, Traffic, mean, quantile, total
+from ciphercost.report.blocks import Alarm, Block, Document, Item, Items, Section, Table, Text
+
+QUANTILES = (0.5, 0.9, 0.99)
+MOST_HOURS = 24
+RIGHT = frozenset(range(1, 12))
+WORDS = {"web": ("request", "requests"), "sql": ("statement", "statements")}
+
+
+def of(traffic: Traffic, command: str = "") -> Document:
+    """The document. `command`: that which runs the workload."""
+    one, many = WORDS[traffic.kind]
+    title = f"{traffic.operations:,} {many} in {traffic.files:,} log{'s' * (traffic.files != 1)}"
+    answer = (
+        f"{traffic.operations:,} of {traffic.lines:,} lines are {many} ({', '.join(traffic.formats)}), {span(traffic)}: "
+        f"{rate(traffic)}, {sizes.size(round(traffic.bytes_out / max(1, traffic.operations)))} per {one}"
+    )
+    return Document("workload", title, answer, list(_blocks(traffic)), command=command)
+
+
+def span(traffic: Traffic) -> str:
+    """From when to when, in UTC."""
+    first, last = (datetime.fromtimestamp(at, UTC) for at in (traffic.begin, traffic.end))
+    return f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def rate(traffic: Traffic) -> str:
+    """Operations per second on average, and in the busiest hour."""
+    text = f"{number(traffic.operations / max(1.0, traffic.seconds))}/s on average"
+    busiest = traffic.busiest
+    return f"{text}, {number(busiest.operations / 3600)}/s in the busiest hour" if busiest else text
+
+
+def number(value: float) -> str:
+    """Three significant digits or more: 0.0123, 12.3, 1,234."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _blocks(traffic: Traffic) -> Iterator[Block]:
+    yield _classes(traffic)
+    if any(each.times for each in traffic.classes):
+        yield _times(traffic)
+    yield Section("Connections", list(_connections(traffic)))
+    yield Section("Arrivals", list(_arrivals(traffic)))
+    if traffic.left_out:
+        rows = [(each.reason, f"{each.lines:,}" if each.lines else "", f"{each.file}, line {each.line:,}") for each in traffic.left_out]
+        yield Table("Left out", ("reason", "lines", "first"), rows, right=frozenset({1}))
+    if traffic.notes:
+        yield Alarm("What to know", [note.text for note in traffic.notes])
+    if len(traffic.hours) > 1:
+        yield _hours(traffic.hours)
+
+
+def _classes(traffic: Traffic) -> Table:
+    one, many = WORDS[traffic.kind]
+    has_sizes = any(each.sizes for each in traffic.classes)
+    head = (one, many, "share", "bytes", *(f"size p{share * 100:g}" for share in QUANTILES), "largest")
+    rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes]
+    head = head if has_sizes else head[:3]
+    return Table(f"{many.capitalize()} by class", head, rows, right=RIGHT)
+
+
+def _class_row(of_class: OperationClass, traffic: Traffic, *, has_sizes: bool) -> tuple[str, ...]:
+    count = (of_class.name, f"{of_class.count:,}", f"{of_class.count / max(1, traffic.operations):.2%}")
+    if not has_sizes:
+        return count
+    quantiles = [sizes.size(round(quantile(of_class.sizes, share))) for share in QUANTILES] if of_class.sizes else [""] * 3
+    largest = sizes.size(round(of_class.sizes[-1].value)) if of_class.sizes else ""
+    return (*count, sizes.size(of_class.bytes_out), *quantiles, largest)
+
+
+def _times(traffic: Traffic) -> Table:
+    rows = [
+        (each.name, *(milliseconds(quantile(each.times, share)) for share in QUANTILES), milliseconds(mean(each.times)))
+        for each in traffic.classes
+        if each.times
+    ]
+    return Table("Time that the server took", ("class", *(f"p{share * 100:g}" for share in QUANTILES), "mean"), rows, right=RIGHT)
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{number(seconds * 1e3)} ms" if seconds else "0 ms"
+
+
+def _connections(traffic: Traffic) -> Iterator[Block]:
+    one, many = WORDS[traffic.kind]
+    of_them = traffic.connections
+    if not of_them.lengths:
+        yield Text(f"The logs do not show which {many} shared a connection.")
+        return
+    yield Text(
+        f"{of_them.opened:,} connections with {of_them.per_connection:.3g} {many} each on average: median {quantile(of_them.lengths, 0.5):,.0f}, "
+        f"p90 {quantile(of_them.lengths, 0.9):,.0f}, p99 {quantile(of_them.lengths, 0.99):,.0f}, at most {of_them.lengths[-1].value:,.0f}; "
+        f"{share_of_one(of_them.lengths):.1%} carried one {one} ({of_them.basis}: {of_them.how})."
+    )
+    if of_them.idle:
+        yield Text(
+            f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s."
+        )
+    told = [
+        Item(f"{share:.1%} of the {what}") for share, what in ((of_them.resumed, "connections resumed a session"), (of_them.encrypted, f"{many} were encrypted"))
+        if share is not None
+    ]  # fmt: skip
+    if told:
+        yield Items(told)
+    if traffic.clients:
+        yield Text(f"About {traffic.clients:,} different clients{f' and {traffic.paths:,} paths' if traffic.paths else ''}.")
+
+
+def share_of_one(lengths: Sequence[Bin]) -> float:
+    """Share of the connections that carried one operation."""
+    return sum(each.count for each in lengths if each.value <= 1) / max(1, total(lengths))
+
+
+def _arrivals(traffic: Traffic) -> Iterator[Block]:
+    arrivals, busiest = traffic.arrivals, traffic.busiest
+    if busiest:
+        when = datetime.fromtimestamp(busiest.start, UTC)
+        yield Text(
+            f"The busiest hour began on {when:%Y-%m-%d} at {when:%H:%M} UTC: {busiest.operations:,} {WORDS[traffic.kind][1]}, "
+            f"{number(busiest.operations / 3600)}/s, {sizes.size(busiest.bytes_out)}."
+        )
+    if arrivals.busiest_second:
+        busy = total(arrivals.per_second)
+        yield Text(
+            f"The busiest second had {arrivals.busiest_second:,}; {busy / max(1.0, traffic.seconds + 1):.1%} of the seconds of {minutes(traffic.seconds)} had any."
+        )
+    if arrivals.concurrent:
+        yield Text(
+            f"In progress at once, on average over a minute: median {number(quantile(arrivals.concurrent, 0.5))}, "
+            f"at most {number(arrivals.concurrent[-1].value)}."
+        )
+
+
+def _hours(hours: Sequence[Hour]) -> Table:
+    busiest = sorted(sorted(hours, key=lambda hour: -hour.operations)[:MOST_HOURS], key=lambda hour: hour.start)
+    rows = [
+        (f"{datetime.fromtimestamp(hour.start, UTC):%Y-%m-%d %H:%M}", f"{hour.operations:,}", sizes.size(hour.bytes_out), f"{hour.connections:,.0f}")
+        for hour in busiest
+    ]
+    title = "Hours" if len(hours) <= MOST_HOURS else f"The {MOST_HOURS} busiest of {len(hours):,} hours"
+    return Table(title, ("hour (UTC)", "operations", "bytes", "new connections"), rows, right=RIGHT, minor=True)
