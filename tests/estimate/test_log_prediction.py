@@ -124,7 +124,7 @@ def test_a_minute_at_the_end_is_not_the_busiest_hour() -> None:
     assert predicted.hours[1].counts.seconds == pytest.approx(60.0)
     assert predicted.hours[1].cores.value > predicted.hours[0].cores.value
     assert predicted.busiest == 0
-    assert "(1 min of it)" in terminal.text(log_prediction_document.of(predicted))
+    assert "(1 min)" in terminal.text(log_prediction_document.of(predicted))
 
 
 def test_a_log_of_one_minute_has_a_busiest_hour_all_the_same() -> None:

@@ -12,6 +12,7 @@ from ciphercost.commands import _completers
 from ciphercost.commands._measure import write_or_print
 from ciphercost.commands._options import (
     LOAD,
+    NO_PROGRESS,
     OWN_TLS_OPTIONS,
     PASSWORD_OPTIONS,
     PRICE,
@@ -98,6 +99,7 @@ LEAST, MOST = 1.0, 3600.0
             help="terminal or json; with a log also md. [default: terminal]",
         ),
         PRICE,
+        NO_PROGRESS,
     ),
 )
 def predict(what: tuple[str, ...], **given: Any) -> None:
@@ -120,7 +122,7 @@ def predict(what: tuple[str, ...], **given: Any) -> None:
         predict_log(what, given)
         return
     refuse_without_log(given)
-    _predict_load(_run(what), **{name: value for name, value in given.items() if name not in OF_LOGS})
+    _predict_load(_run(what), **{name: value for name, value in given.items() if name not in (*OF_LOGS, "no_progress")})
 
 
 def _run(what: tuple[str, ...]) -> Path:

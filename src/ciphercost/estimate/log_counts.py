@@ -71,7 +71,7 @@ def notes(traffic: Traffic, operation: str, per_connection: float | None = None)
         )
     elif per_connection is None and found.basis == "estimate":
         told.append(
-            f"new connections are an estimate ({found.how}): {number(found.per_connection)} {operation}s for each; "
+            f"new connections are an estimate ({found.how.removeprefix('estimated: ')}): {number(found.per_connection)} {operation}s for each; "
             "--requests-per-connection changes that"
         )
     if found.resumed:

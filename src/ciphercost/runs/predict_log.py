@@ -10,12 +10,12 @@ import msgspec
 from ciphercost import engines
 from ciphercost.estimate import log_counts, log_prediction
 from ciphercost.estimate.log_prediction import NOTHING, Known
-from ciphercost.load import workload_file
 from ciphercost.model.errors import UsageError
 from ciphercost.model.log_prediction import LogPrediction
 from ciphercost.model.result import Result
 from ciphercost.model.traffic import Kind, Traffic
 from ciphercost.runs import workload_from_logs
+from ciphercost.runs.workload_from_logs import Asked, Read
 
 OPERATION: Mapping[Kind, str] = {"web": "request", "sql": "statement"}
 """What a log has lines of, by its kind."""
@@ -24,20 +24,12 @@ SERVER: Mapping[Kind, str] = {"web": "a web server", "sql": "a database"}
 EXAMPLE: Mapping[Kind, str] = {"web": "nginx", "sql": "postgresql"}
 
 
-def traffic(files: Sequence[Path], shows: Callable[[float], None] | None = None) -> Traffic:
+def traffic(files: Sequence[Path], shows: Callable[[Read], None] = lambda _: None) -> Traffic:
     """What logs hold, or the workload file that was made from logs. `shows`: as in `workload_from_logs.read`. Raises UsageError."""
     made = [file for file in files if file.suffix.lower() == ".toml"]
-    if not made:
-        found, _ = workload_from_logs.read(files, shows=shows)
-        return found
-    first, *others = files
-    if others:
+    if made and len(files) > 1:
         raise UsageError(f"{made[0]} is a workload file, which holds all of its logs; give it alone, or give the logs")
-    if (kept := workload_file.read(first).traffic) is None:
-        raise UsageError(
-            f"{first} was not made from logs: it has no [traffic]; `ciphercost workload LOG… -o {first.name}` writes one that has"
-        )
-    return kept
+    return workload_from_logs.traffic(files, Asked(), shows)
 
 
 def check(runs: Sequence[Result], against: Sequence[Result]) -> None:

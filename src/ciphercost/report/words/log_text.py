@@ -51,7 +51,7 @@ def sentences(of: LogPrediction) -> Iterator[str]:
         f"busiest hour: {span(hour)} UTC with {per_hour(of, hour)} adds {interval(hour.cores, 'cores')}"
         f"{f', {more(hour.ratio)}' if hour.ratio is not None else ''}"
     )
-    if of.busiest_second:
+    if of.busiest_second * hour.counts.seconds >= 2 * hour.counts.operations:
         yield f"the log's busiest second has {of.busiest_second:,} {of.operation}s, {_times(of, hour)} the busiest hour's mean"
     if (ratio := hour.ratio) is not None:
         servers = Part(*(SERVERS * value for value in (ratio.value, ratio.low, ratio.high)))
@@ -114,7 +114,7 @@ def moment(at: float) -> str:
 def span(of: LogStretch) -> str:
     """`1995-07-01 04:00`, with the minutes that the log covers if these are not the whole hour."""
     text = moment(of.counts.start)
-    return text if of.counts.seconds > HOUR - 60 else f"{text} ({length(of.counts.seconds)} of it)"
+    return text if of.counts.seconds > HOUR - 60 else f"{text} ({length(of.counts.seconds)})"
 
 
 def length(seconds: float) -> str:
