@@ -30,7 +30,7 @@ class ConnectionLengths:
         self.resumed = self.known_resumed = 0
         self._opened = opened
         self._lengths: dict[int, int] = {}
-        self._gaps: dict[int, int] = {}
+        self.gaps: dict[int, int] = {}
 
     def request(self, client: bytes, at: int, protocol: bytes) -> None:
         """A request whose connection is not logged."""
@@ -42,7 +42,7 @@ class ConnectionLengths:
         if gap <= self.keep_alive and protocol not in ONE_REQUEST and held[1] < MOST_REQUESTS:
             held[0] = at
             held[1] += 1
-            self._gaps[gap] = self._gaps.get(gap, 0) + 1
+            self.gaps[gap] = self.gaps.get(gap, 0) + 1
         else:
             self._lengths[held[1]] = self._lengths.get(held[1], 0) + 1
             self._opened(at)
@@ -58,7 +58,7 @@ class ConnectionLengths:
         same = held is not None and (nth > held[1] if nth else at - held[0] <= self.keep_alive)
         if held is not None and same:
             gap = at - held[0]
-            self._gaps[gap] = self._gaps.get(gap, 0) + 1
+            self.gaps[gap] = self.gaps.get(gap, 0) + 1
             held[0], held[1] = at, nth or held[1] + 1
             return
         if held is not None:
@@ -93,7 +93,7 @@ class ConnectionLengths:
             self._end(length)
         self.held.clear()
         idle, lengths = Histogram(), Histogram()
-        for gap, count in self._gaps.items():
+        for gap, count in self.gaps.items():
             idle.add(max(0, gap), count)
         for length, count in self._lengths.items():
             lengths.add(length, count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ciphercost.importers.connection_lengths import KEEP_ALIVE, ConnectionLengths
+from ciphercost.importers.connection_lengths import KEEP_ALIVE, MOST_REQUESTS, ONE_REQUEST, ConnectionLengths
 from ciphercost.importers.distinct import Distinct
 from ciphercost.importers.left_out import LeftOuts
 from ciphercost.importers.logs import More, Request
@@ -89,6 +89,7 @@ class WebTraffic:
         self.formats += [format_] if format_ not in self.formats else []
         classes, connections, keep_paths = self._classes, self._connections, self._keep_paths
         distinct, limit = self._distinct_paths, self._distinct_paths.limit
+        held_by_client, gaps, keep_alive = connections.held, connections.gaps, connections.keep_alive
         now, in_second, number = -1, 0, 0
         for number, item in enumerate(items, 1):
             if not number % SHOW_EVERY:
@@ -115,7 +116,14 @@ class WebTraffic:
             if keep_paths:
                 self._path(method, path, status, size)
             if more is None:
-                connections.request(client, at, protocol)
+                held = held_by_client.get(client)
+                # What is most frequent does not call anything.
+                if held is not None and 0 <= (gap := at - held[0]) <= keep_alive and 0 < held[1] < MOST_REQUESTS and protocol not in ONE_REQUEST:
+                    held[0] = at
+                    held[1] += 1
+                    gaps[gap] = gaps.get(gap, 0) + 1
+                else:
+                    connections.request(client, at, protocol)
             else:
                 self._more(of, at, more)
                 if more.connection:

@@ -142,7 +142,6 @@ def _usable(path: bytes) -> bool:
 
 def _workload(traffic: Traffic, transactions: Sequence[Transaction], documents: dict[str, str], speed: float) -> Workload:
     divisor = reduce(math.gcd, (transaction.weight for transaction in transactions))
-    busiest = traffic.busiest
     return Workload(
         title=f"{traffic.operations:,} requests of a {' and '.join(traffic.formats)} log, {period(traffic)}",
         measures="the logged mix of requests and connections",
@@ -150,7 +149,7 @@ def _workload(traffic: Traffic, transactions: Sequence[Transaction], documents: 
         read_only=True,
         draw="even",
         lengths=tuple(lengths(traffic.connections.lengths)),
-        rate=round(busiest.operations / 3600 * speed, 3) if busiest else 0.0,
+        rate=round(busiest_rate(traffic) * speed, 3),
         arrivals="random",
         parameters={"http": 1},
         documents=documents,
@@ -159,6 +158,12 @@ def _workload(traffic: Traffic, transactions: Sequence[Transaction], documents: 
         ],
         traffic=kept(traffic),
     )
+
+
+def busiest_rate(traffic: Traffic) -> float:
+    """Requests per second of the busiest hour; of the whole period, if that is shorter than an hour."""
+    busiest = traffic.busiest
+    return busiest.operations / min(3600.0, max(1.0, traffic.seconds)) if busiest else 0.0
 
 
 def lengths(bins: Sequence[Bin]) -> list[Bin]:

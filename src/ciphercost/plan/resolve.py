@@ -76,6 +76,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
     cell = connection_strings.applied(cell, engine, mechanism)
+    cell = _at_logged_rate(cell, engine)
     if engine.by_jdbc and cell.client == clients.RUST:
         raise UsageError(f"--client rust: only a JDBC driver can use {cell.engine}; remove --client")
     usual = clients.JDBC if engine.by_jdbc else ""
@@ -168,6 +169,14 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
         return msgspec.structs.replace(workload, parameters=request_parameters, documents={})
     # On the user's table the file determines everything, so there are no parameters.
     return msgspec.structs.replace(workload, parameters={}) if own_rows else workload
+
+
+def _at_logged_rate(cell: CellSpec, engine: Engine) -> CellSpec:
+    """The cell at the rate of the log that its workload was made from, if it is an open loop and the user gave no rate."""
+    if cell.regime != "latency" or cell.rate or cell.objective or not cell.workload_file:
+        return cell
+    rate = workload_of(cell, engine).rate
+    return msgspec.structs.replace(cell, rate=min(rate, cell.max_rate) if cell.max_rate else rate)
 
 
 def _target(cell: CellSpec) -> tuple[Engine, Mechanism]:

@@ -20,17 +20,17 @@ from ciphercost.model.traffic import Kind
 
 KIND: Kind = "web"
 LINE = re.compile(
-    rb'(?:(?P<host>\S+) )?(?P<client>(?!- )\S+) \S+ (?:[^\["]*?\S) \[(?P<time>[^\]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<size>\d+|-)'
+    rb'(?:(?:.*? )?(?P<client>\S+) - .*?|(?P<named>\S+) \S+ \S+) \[(?P<time>[^\]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<size>\d+|-)'
     rb'(?P<rest>(?: .*)?)'
 )
-"""Slow and exact; most lines are read without it."""
+"""Slow and exact; most lines are read without it. Before the client's address may be a virtual host, or the addresses that a proxy forwards for."""
 TIMES = 100_000
 """Times that are remembered."""
 MORE = re.compile(rb"(?P<seconds>\d+\.\d{1,6})(?: (?P<connection>\d{1,12}) (?P<nth>\d{1,9}))?|(?P<only>\d{1,12}) (?P<only_nth>\d{1,9})")
 
 
 def recognise(head: Sequence[bytes]) -> int:
-    return sum(1 for line in head if LINE.fullmatch(line.rstrip(b"\r")) and b" [" in line)
+    return sum(1 for line in head if LINE.fullmatch(line.rstrip(b"\r")))
 
 
 def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Request | str]:
@@ -41,35 +41,35 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
         parts = line.split(b'"', 3)
         if len(parts) >= 3:
             before, request, after = parts[0], parts[1], parts[2]
-            words = before.split(b" ")
             asked = request.split(b" ")
             answered = after.split(b" ", 3)
-            # [host] client - user [day zone] "method path protocol" status size
+            # The usual form: client - user [day zone] "method path protocol" status size
+            client, _, rest = before.partition(b" ")
+            if rest[:2] != b"- ":
+                client, _, rest = rest.partition(b" ")  # a virtual host is before it
             if (
-                5 < len(words) < 8
+                rest[:2] == b"- "
                 and len(asked) == 3
                 and asked[1][:1] == b"/"
                 and asked[2][:5] == b"HTTP/"
                 and len(answered) >= 3
+                and len(answered[1]) == 3
                 and answered[1].isdigit()
-                and (client := words[-6]) != b"-"
+                and ((size := answered[2]).isdigit() or size == b"-")
+                and asked[0].isalpha()
+                and client
             ):
-                time = words[-3] + words[-2]
+                time = before[-28:-2]
                 at = times.get(time)
-                if at is None:
-                    at = _time(words[-3][1:] + b" " + words[-2][:-1])
-                    if at is None:
-                        yield NO_TIME
-                        continue
+                if at is None and before[-29:-28] == b"[" and (at := _time(time)) is not None:
                     if len(times) > TIMES:
                         times.clear()
-                    zones.add(words[-2][:-1].decode())
                     times[time] = at
-                size = answered[2]
-                if size.isdigit() or size == b"-":
+                    zones.add(time[-5:].decode())
+                if at is not None:
                     yield at, client, asked[0], asked[1], answered[1], size, asked[2], _more(line) if with_more else None
                     continue
-        yield _exact(line, with_more=with_more)
+        yield _exact(line, zones, with_more=with_more)
 
 
 def _time(text: bytes) -> int | None:
@@ -79,7 +79,7 @@ def _time(text: bytes) -> int | None:
         return None
 
 
-def _exact(line: bytes, *, with_more: bool) -> Request | str:
+def _exact(line: bytes, zones: set[str], *, with_more: bool) -> Request | str:
     """What a line says that is not of the usual form."""
     if line.startswith(b"\0"):
         return TOO_LONG_REASON
@@ -89,13 +89,14 @@ def _exact(line: bytes, *, with_more: bool) -> Request | str:
     at = _time(match["time"])
     if at is None:
         return NO_TIME
+    zones.add(match["time"][-5:].decode() if b" " in match["time"] else "")
     words = match["request"].split(b" ")
     if len(words) == 2:  # HTTP/0.9 has no protocol
         words.append(b"HTTP/0.9")
     method, path, protocol = words[0], b" ".join(words[1:-1]), words[-1]
     if not (method.isalpha() and method.isupper() and path and protocol.startswith(b"HTTP/")):
         return NO_REQUEST
-    return at, match["client"], method, path, match["status"], match["size"], protocol, _more(line) if with_more else None
+    return at, match["client"] or match["named"], method, path, match["status"], match["size"], protocol, _more(line) if with_more else None
 
 
 def _more(line: bytes) -> More | None:

@@ -17,7 +17,7 @@ from ciphercost.model.traffic import Kind
 
 KIND: Kind = "web"
 LINE = re.compile(
-    rb"(?:.*?(?:\]|\d|haproxy): )?(?P<client>[0-9a-fA-F.:]+|unix):(?P<port>\d+) \[(?P<time>[^\]]+)\] (?P<front>\S+) \S+/\S+ "
+    rb"(?:.*?(?:\]|\d|haproxy): )?(?P<client>[0-9a-fA-F.:]+|unix|-):(?P<port>\d+) \[(?P<time>[^\]]+)\] (?P<front>\S+) \S+/\S+ (?:\S+ )?"
     rb"(?:-?\d+/){4}\+?(?P<total>-?\d+) (?P<status>-?\d+) \+?(?P<size>\d+) \S+ \S+ \S{4} \d+/\d+/\d+/\d+/\+?\d+ \d+/\d+ .*?"
     rb'"(?P<request>[^"]*)"?.*'
 )

@@ -57,11 +57,9 @@ from ciphercost.load.tables import people
 from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import Draw, Language
+from ciphercost.model.spec import WORKLOAD_FILE, Draw, Language
 from ciphercost.model.traffic import Bin, Traffic
 
-FILE = ".toml"
-"""How the name of a file of the user's ends, where a workload may be named."""
 PEOPLE_BATCH = 250
 """People per INSERT, if the server accepts several rows."""
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
@@ -122,7 +120,7 @@ def names() -> list[str]:
 
 def get(name: str) -> Workload:
     """Return the workload of that name, or of that file. Raises UsageError with the nearest name."""
-    if name.endswith(FILE):
+    if name.endswith(WORKLOAD_FILE):
         from ciphercost.load import workload_file
 
         return workload_file.read(Path(name))

@@ -99,10 +99,14 @@ impl<E: Exchange> Client<E> {
     /// The connection of the current request, if any.
     #[inline]
     pub fn current(&mut self) -> Option<(&E::Request, &mut Line<E>)> {
-        match (self.errands.get(self.number), &mut self.clear) {
-            (Some(Errand::Request { clear: true, request }), Some(clear)) => Some((request, clear)),
-            (Some(Errand::Request { request, .. }), _) => Some((request, &mut self.main)),
-            _ => None,
+        let Some(Errand::Request { clear, request, last }) = self.errands.get(self.number) else { return None };
+        let request = match last {
+            Some(last) if self.left <= 1 => last,
+            _ => request,
+        };
+        match &mut self.clear {
+            Some(line) if *clear => Some((request, line)),
+            _ => Some((request, &mut self.main)),
         }
     }
 
