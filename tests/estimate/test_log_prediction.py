@@ -320,7 +320,7 @@ def test_a_replay_with_other_connections_is_predicted_for_these_too() -> None:
     (replayed,) = beside(50.0, connects=0.02).replays
     assert replayed.replayed_us.value == pytest.approx(0.02 * TRUTH[0] + TRUTH[1] + TRUTH[2], rel=1e-3)
     text = " ".join(terminal.text(log_prediction_document.of(beside(50.0, connects=0.02))).split())
-    assert "predicted for what the replay sent" in text
+    assert "predicted for the replay" in text
 
 
 def test_a_run_of_another_server_is_refused_as_replay() -> None:

@@ -12,7 +12,6 @@ from ciphercost.report import money
 from ciphercost.report.blocks import Block, Document, Note, Section, Table, Text, Warnings
 from ciphercost.report.words import log_text
 
-REPLAY = ("an operation", "adds to server CPU", "95 % interval", "more than plain; an operation's share")
 SHOWN = 5
 """Hours that every report shows."""
 MOST_HOURS = 7 * 24
@@ -48,7 +47,9 @@ def _blocks(of: LogPrediction) -> Iterator[Block]:
     yield from (Text(text) for text in log_text.sentences(of))
     for replayed in of.replays:
         yield Section(
-            f"beside a measured replay: run {replayed.run}, {replayed.workload}", list(_replay(replayed)), folded=False
+            f"beside a measured replay: run {replayed.run}, {replayed.workload}",
+            list(_replay(replayed, of.operation)),
+            folded=False,
         )
     if len(of.hours) > 1:
         order = sorted(range(len(of.hours)), key=lambda place: of.hours[place].cores.value, reverse=True)[:SHOWN]
@@ -86,8 +87,10 @@ def _table(of: LogPrediction, hours: Sequence[LogStretch]) -> Table:
     )
 
 
-def _replay(of: Replayed) -> Iterator[Block]:
-    yield Table("replay", REPLAY, list(log_text.replay_rows(of)), "figures", right=frozenset({1}))
+def _replay(of: Replayed, operation: str) -> Iterator[Block]:
+    head = (f"each {operation}", "adds", "95 % interval", "more than plain")
+    yield Table("replay", head, list(log_text.replay_rows(of)), "figures", right=frozenset({1}))
     yield Note("verdict", log_text.agreement(of), "verdict")
+    yield Note("differs", log_text.sent(of, operation))
     if of.notes:
         yield Warnings(of.notes)

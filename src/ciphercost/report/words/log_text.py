@@ -150,14 +150,19 @@ def row(hour: LogStretch) -> tuple[str, str, str, str]:
 
 
 def replay_rows(of: Replayed) -> list[tuple[str, str, str, str]]:
-    """(whose, µs, interval, ratio and what each operation has)."""
-    rows = [
-        ("measured", of.measured_us, of.replay_connections, of.replay_bytes),
-        ("predicted from the log", of.predicted_us, of.log_connections, of.log_bytes),
-    ]
+    """(whose, µs, interval, more than without encryption)."""
+    rows = [("measured", of.measured_us), ("predicted from the log", of.predicted_us)]
     if differs(of):
-        rows.append(("predicted for what the replay sent", of.replayed_us, of.replay_connections, of.replay_bytes))
-    return [(name, *_figures(part), _beside(of, part, per, sent)) for name, part, per, sent in rows]
+        rows.append(("predicted for the replay", of.replayed_us))
+    return [(name, *_figures(part), _beside(of, part)) for name, part in rows]
+
+
+def sent(of: Replayed, operation: str) -> str:
+    """What the replay and the log have of connections and bytes."""
+    return (
+        f"a {operation} has {number(of.replay_connections)} new connections and {sizes.size(of.replay_bytes)} on the wire in the replay, "
+        f"{number(of.log_connections)} and {sizes.size(of.log_bytes)} in the log"
+    )
 
 
 def _figures(of: Part) -> tuple[str, str]:
@@ -165,9 +170,8 @@ def _figures(of: Part) -> tuple[str, str]:
     return f"{of.value:,.{digits}f} µs".replace("-", "−"), ends(of, digits)
 
 
-def _beside(of: Replayed, part: Part, connections: float, sent: float) -> str:
-    change = Part(*(1 + us / of.plain_us for us in (part.value, part.low, part.high)))
-    return f"{more(change)}; {number(connections)} connections, {sizes.size(sent)} each"
+def _beside(of: Replayed, part: Part) -> str:
+    return more(Part(*(1 + us / of.plain_us for us in (part.value, part.low, part.high))))
 
 
 def differs(of: Replayed, by: float = 0.02) -> bool:
