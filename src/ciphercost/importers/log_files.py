@@ -63,7 +63,9 @@ def _format(file: LogFile, head: Sequence[bytes], asked: str) -> Format:
     if asked:
         chosen = logs.get(asked)
         if not chosen.recognise(lines):
-            raise UsageError(f"{file.name}: none of its first {len(lines)} lines has the format {asked}; {_example(lines)}")
+            raise UsageError(
+                f"{file.name}: none of its first {len(lines)} lines has the format {asked}; {_example(lines)}"
+            )
         return chosen
     counts = {name: logs.get(name).recognise(lines) for name in logs.names()}
     best = max(counts, key=lambda name: counts[name])
@@ -85,7 +87,9 @@ def _in_order(opened: Sequence[Log]) -> list[Log]:
     begins = [_begin(log) for log in opened]
     if any(begin is None for begin in begins):
         return list(opened)
-    return [log for _, _, log in sorted(zip(begins, range(len(opened)), opened, strict=True), key=lambda each: each[:2])]
+    return [
+        log for _, _, log in sorted(zip(begins, range(len(opened)), opened, strict=True), key=lambda each: each[:2])
+    ]
 
 
 def _begin(log: Log) -> float | None:

@@ -22,9 +22,9 @@ LONGEST = 1 << 20
 TOO_LONG = b"\0too long"
 """Stands for such a line: no log has a zero byte."""
 _MAGIC: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
-    b"\x1f\x8b": lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
-    b"BZh": lambda file: cast(IO[bytes], bz2.BZ2File(file)),
-    b"\xfd7zXZ\0": lambda file: cast(IO[bytes], lzma.LZMAFile(file)),
+    b"\x1f\x8b": lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file)),
+    b"BZh": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
+    b"\xfd7zXZ\0": lambda file: cast("IO[bytes]", lzma.LZMAFile(file)),  # noqa: SIM115 - its user closes it
 }
 _UNREAD = {b"\x28\xb5\x2f\xfd": "compressed by zstd", b"PK\x03\x04": "a zip archive"}
 
@@ -42,7 +42,9 @@ class LogFile:
         try:
             status = path.stat()
             if not path.is_file():
-                raise UsageError(f"{clean(str(path))} is no file; name the log files themselves, e.g. /var/log/nginx/access.log*")
+                raise UsageError(
+                    f"{clean(str(path))} is no file; name the log files themselves, e.g. /var/log/nginx/access.log*"
+                )
             self.identity = status.st_dev, status.st_ino
             self.size = status.st_size
             with path.open("rb") as file:
@@ -51,7 +53,9 @@ class LogFile:
             raise UsageError(f"{clean(str(path))}: can't be read: {system_error.words(error)}") from None
         for magic, what in _UNREAD.items():
             if self._start.startswith(magic):
-                raise UsageError(f"{clean(str(path))} is {what}; unpack it first (.gz, .bz2 and .xz are read as they are)")
+                raise UsageError(
+                    f"{clean(str(path))} is {what}; unpack it first (.gz, .bz2 and .xz are read as they are)"
+                )
 
     @property
     def read_bytes(self) -> int:

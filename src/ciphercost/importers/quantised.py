@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 
 from ciphercost.model.traffic import Bin
 
@@ -46,7 +47,7 @@ def fewer(bins: Iterable[Bin], most: int) -> list[Bin]:
     """At most so many bins: neighbours are merged that differ least for what they hold, so that count and sum stay as they are."""
     merged = list(bins)
     while len(merged) > most:
-        costs = [_cost(low, high) for low, high in zip(merged, merged[1:], strict=False)]
+        costs = [_cost(low, high) for low, high in pairwise(merged)]
         # Many at once, none next to another: one by one would take long for thousands.
         limit = sorted(costs)[max(0, min(len(merged) - most, len(costs)) // 4)]
         rest: list[Bin] = []

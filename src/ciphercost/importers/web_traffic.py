@@ -83,7 +83,9 @@ class WebTraffic:
         """File, line and seconds of the first time that went backwards."""
         self._encrypted = self._known_encrypted = self._timed = 0
 
-    def add(self, name: str, format_: str, items: Iterable[Request | str], shows: Callable[[int], None] = lambda _: None) -> None:
+    def add(
+        self, name: str, format_: str, items: Iterable[Request | str], shows: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Count a file's lines. `name`: the file's, for messages; `shows`: called now and then."""
         self.files += 1
         self.formats += [format_] if format_ not in self.formats else []
@@ -94,10 +96,10 @@ class WebTraffic:
         for number, item in enumerate(items, 1):
             if not number % SHOW_EVERY:
                 shows(self.lines + number)
-            if item.__class__ is str:
-                self.left_out.add(str(item), name, number)
+            if isinstance(item, str):
+                self.left_out.add(item, name, number)
                 continue
-            at, client, method, path, status, size, protocol, more = item  # type: ignore[misc]
+            at, client, method, path, status, size, protocol, more = item
             if at == now:
                 in_second += 1
             else:
@@ -118,7 +120,12 @@ class WebTraffic:
             if more is None:
                 held = held_by_client.get(client)
                 # What is most frequent does not call anything.
-                if held is not None and 0 <= (gap := at - held[0]) <= keep_alive and 0 < held[1] < MOST_REQUESTS and protocol not in ONE_REQUEST:
+                if (
+                    held is not None
+                    and 0 <= (gap := at - held[0]) <= keep_alive
+                    and 0 < held[1] < MOST_REQUESTS
+                    and protocol not in ONE_REQUEST
+                ):
                     held[0] = at
                     held[1] += 1
                     gaps[gap] = gaps.get(gap, 0) + 1
@@ -186,7 +193,7 @@ class WebTraffic:
             self._encrypted += more.tls not in (b"", b"-")
 
     def _path(self, method: bytes, path: bytes, status: bytes, size: bytes) -> None:
-        if method not in (b"GET", b"HEAD") or status[:1] != b"2" and status != b"304":
+        if method not in (b"GET", b"HEAD") or (status[:1] != b"2" and status != b"304"):
             return
         held = self.paths.setdefault((method, path.partition(b"?")[0]), [0, 0, 0])
         held[0] += 1
@@ -231,7 +238,9 @@ class WebTraffic:
             notes.append(Warning_("clock-backwards", text))
         if len(self.zones) > 1:
             zones = ", ".join(sorted(self.zones))
-            notes.append(Warning_("time-zones", f"the lines have several time zones ({zones}); all times were converted to UTC"))
+            notes.append(
+                Warning_("time-zones", f"the lines have several time zones ({zones}); all times were converted to UTC")
+            )
         if "" in self.zones:
             notes.append(Warning_("no-time-zone", "times have no time zone and count as UTC, so hours may be shifted"))
         return notes
@@ -243,17 +252,17 @@ def _grouped(classes: dict[tuple[bytes, bytes], _Class]) -> list[OperationClass]
     for (method, status), held in classes.items():
         groups.setdefault((_method(method), _status(status)), []).append(held)
     found = []
-    for (method, status), members in groups.items():
+    for (name, kind), members in groups.items():
         sizes, times = Histogram(), Histogram(1e-5)
         for held in members:
             sizes.merge(held.by_size)
             times.merge(held.by_time)
         found.append(
             OperationClass(
-                name=f"{method} {status}",
+                name=f"{name} {kind}",
                 count=sum(held.count for held in members),
-                method=method,
-                status=status,
+                method=name,
+                status=kind,
                 bytes_out=sum(held.bytes_out for held in members),
                 bytes_in=sum(held.bytes_in for held in members),
                 sizes=sizes.bins(),
@@ -267,7 +276,9 @@ def _method(method: bytes) -> str:
     return method.decode() if method in METHODS else "other"
 
 
-METHODS = frozenset((b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"PROPFIND", b"CONNECT", b"TRACE"))
+METHODS = frozenset(
+    (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"PROPFIND", b"CONNECT", b"TRACE")
+)
 
 
 def _status(status: bytes) -> str:

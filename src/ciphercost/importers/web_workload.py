@@ -58,10 +58,14 @@ def of(traffic: Traffic, *, speed: float = 1.0) -> tuple[Workload, list[Warning_
     if any(each.method in WITH_BODY and not each.bytes_in for each in replayed):
         text = f"the log has no size of what requests send, so each POST, PUT and PATCH sends {BODY} bytes"
         notes.append(Warning_("no-request-sizes", text))
-    return _workload(traffic, transactions, dict(sorted(documents.items(), key=lambda each: int(each[1]))), speed), notes
+    return _workload(
+        traffic, transactions, dict(sorted(documents.items(), key=lambda each: int(each[1]))), speed
+    ), notes
 
 
-def by_paths(traffic: Traffic, paths: Mapping[tuple[bytes, bytes], Sequence[int]], *, speed: float = 1.0) -> tuple[Workload, list[Warning_]]:
+def by_paths(
+    traffic: Traffic, paths: Mapping[tuple[bytes, bytes], Sequence[int]], *, speed: float = 1.0
+) -> tuple[Workload, list[Warning_]]:
     """The workload of the logged paths, for the user's own server, and what it leaves out. `paths`: requests by method and path.
 
     Raises UsageError if no path can be requested.
@@ -72,7 +76,8 @@ def by_paths(traffic: Traffic, paths: Mapping[tuple[bytes, bytes], Sequence[int]
     if not often:
         raise UsageError("no GET or HEAD request of the log was answered with success, so there is no path to request")
     transactions = [
-        Transaction(f"{number}", f"{method.decode()} {path.decode()}", usable[method, path]) for number, (method, path) in enumerate(often, 1)
+        Transaction(f"{number}", f"{method.decode()} {path.decode()}", usable[method, path])
+        for number, (method, path) in enumerate(often, 1)
     ]
     kept = sum(usable[key] for key in often)
     text = (
@@ -87,7 +92,9 @@ def _check(traffic: Traffic) -> None:
         reasons = "; ".join(f"{left.lines:,}: {left.reason}" for left in traffic.left_out[:3])
         raise UsageError(f"none of the {traffic.lines:,} lines is a request ({reasons})")
     if not any(each.sizes for each in traffic.classes):
-        raise UsageError("the log has no sizes of answers, so nothing can be repeated; add $body_bytes_sent (nginx) or %B (Apache) to its format")
+        raise UsageError(
+            "the log has no sizes of answers, so nothing can be repeated; add $body_bytes_sent (nginx) or %B (Apache) to its format"
+        )
 
 
 def _replayed(traffic: Traffic) -> tuple[list[OperationClass], int]:
@@ -108,7 +115,13 @@ def _most(of_class: OperationClass, traffic: Traffic) -> int:
 
 def _piece(classes: Sequence[OperationClass]) -> int:
     """The smallest power of two that adds few enough requests when larger answers are fetched in pieces of it."""
-    sizes = [each for of_class in classes if not _bodiless(of_class) for each in of_class.sizes if each.value > SMALLEST_PIECE]
+    sizes = [
+        each
+        for of_class in classes
+        if not _bodiless(of_class)
+        for each in of_class.sizes
+        if each.value > SMALLEST_PIECE
+    ]
     allowed = MORE_REQUESTS * sum(of_class.count for of_class in classes)
     piece = SMALLEST_PIECE
     while sum(each.count * (math.ceil(each.value / piece) - 1) for each in sizes) > allowed:
@@ -137,10 +150,18 @@ def _script(of_class: OperationClass, path: str) -> str:
 
 def _usable(path: bytes) -> bool:
     """Whether a script can hold the path as it is."""
-    return path.isascii() and not any(each in path for each in (b"$", b":", b";", b"#", b"\\", b'"', b"'")) and path.decode().isprintable() and b" " not in path
+    return (
+        path.isascii()
+        and path.startswith(b"/")
+        and not any(each in path for each in (b"$", b":", b";", b"#", b"\\", b'"', b"'"))
+        and path.decode().isprintable()
+        and b" " not in path
+    )
 
 
-def _workload(traffic: Traffic, transactions: Sequence[Transaction], documents: dict[str, str], speed: float) -> Workload:
+def _workload(
+    traffic: Traffic, transactions: Sequence[Transaction], documents: dict[str, str], speed: float
+) -> Workload:
     divisor = reduce(math.gcd, (transaction.weight for transaction in transactions))
     return Workload(
         title=f"{traffic.operations:,} requests of a {' and '.join(traffic.formats)} log, {period(traffic)}",
@@ -189,8 +210,12 @@ def kept(traffic: Traffic) -> Traffic:
         traffic,
         left_out=[msgspec.structs.replace(each, file="") for each in traffic.left_out],
         classes=[msgspec.structs.replace(each, sizes=[], times=short(each.times)) for each in traffic.classes],
-        connections=msgspec.structs.replace(connections, lengths=short(connections.lengths), idle=short(connections.idle)),
-        arrivals=msgspec.structs.replace(arrivals, per_second=short(arrivals.per_second), concurrent=short(arrivals.concurrent)),
+        connections=msgspec.structs.replace(
+            connections, lengths=short(connections.lengths), idle=short(connections.idle)
+        ),
+        arrivals=msgspec.structs.replace(
+            arrivals, per_second=short(arrivals.per_second), concurrent=short(arrivals.concurrent)
+        ),
         hours=[msgspec.structs.replace(each, seconds=round(each.seconds, 3)) for each in traffic.hours],
         notes=[],
     )

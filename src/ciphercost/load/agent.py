@@ -114,6 +114,8 @@ def how_to_install() -> str:
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
+    draws_evenly = True
+    """Whether it can draw transactions evenly; another one draws them by chance."""
     compiles = False
     """Whether it compiles its own code while it runs, and so needs its own warm-up."""
     start_skew: float | None = None
@@ -307,6 +309,8 @@ class Agent:
 
     def program(self, program: Program) -> None:
         """Send the agent a program: what an operation is."""
+        if not self.draws_evenly:
+            program = msgspec.structs.replace(program, draw="random")
         for message in program_messages(program):
             self.request(message, Ok)
 

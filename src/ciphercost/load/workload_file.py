@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.load import workloads
 from ciphercost.load.workloads import Transaction, Workload
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError, nearest
@@ -31,7 +30,9 @@ def read(path: Path) -> Workload:
     try:
         workload = msgspec.convert(data, Workload)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {checked.short(error)}; `ciphercost workload` writes such a file from logs") from None
+        raise UsageError(
+            f"{path}: {checked.short(error)}; `ciphercost workload` writes such a file from logs"
+        ) from None
     _check(workload, path)
     return msgspec.structs.replace(
         workload,
@@ -58,7 +59,9 @@ def _check(workload: Workload, path: Path) -> None:
             raise UsageError(f"{path}, documents: '{document}' is not a path that begins with / and has no '..'")
     for each in workload.lengths:
         if each.value != int(each.value) or not 1 <= each.value <= MOST_REQUESTS or not each.count:
-            raise UsageError(f"{path}, lengths: [{each.value:g}, {each.count}] is not a number of requests and one of connections")
+            raise UsageError(
+                f"{path}, lengths: [{each.value:g}, {each.count}] is not a number of requests and one of connections"
+            )
 
 
 def write(workload: Workload, comments: Sequence[str] = ()) -> str:
@@ -88,7 +91,9 @@ def _transaction(transaction: Transaction) -> list[str]:
 def _table(name: str, table: Mapping[str, Any]) -> list[str]:
     """A table with its own tables below it."""
     plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lists = {key: value for key, value in plain.items() if isinstance(value, list) and value and isinstance(value[0], dict)}
+    lists = {
+        key: value for key, value in plain.items() if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
     lines = ["", f"[{name}]"]
     lines += [f"{_key(key)} = {value_text(value)}" for key, value in plain.items() if key not in lists]
     for key, value in table.items():
@@ -125,7 +130,16 @@ def value_text(value: object) -> str:
 
 def _string(text: str) -> str:
     """A string in TOML: over several lines, as it is, if it has several and TOML's literal strings can hold it."""
-    if "\n" in text and "'''" not in text and all(letter >= " " or letter in "\n\t" for letter in text) and "\x7f" not in text:
+    if (
+        "\n" in text
+        and "'''" not in text
+        and all(letter >= " " or letter in "\n\t" for letter in text)
+        and "\x7f" not in text
+    ):
         return f"'''\n{text}'''"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(letter if letter >= " " and letter != "\x7f" else f"\\u{ord(letter):04x}" for letter in escaped) + '"'
+    return (
+        '"'
+        + "".join(letter if letter >= " " and letter != "\x7f" else f"\\u{ord(letter):04x}" for letter in escaped)
+        + '"'
+    )

@@ -245,7 +245,9 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm,
         facts.encryption["hop"] = ", ".join(titles)
     if "encrypted" in pair.ways and (implementation := pair.ways["encrypted"].own_tls):
         facts.encryption["implementation"] = implementation
-    facts.keeps_connections = not any(connection.per_request or connection.lengths for connection in pair.connect.values())
+    facts.keeps_connections = not any(
+        connection.per_request or connection.lengths for connection in pair.connect.values()
+    )
     facts.separate_processes = len({server.pid for server in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 

@@ -305,8 +305,7 @@ class Session:
             self.measured.number,
             self.number,
             block,
-            schedule.draws(position, even=self.facts.draw == "even")
-            + (1000 if phase in ("pilot", "warmup") else 0),
+            schedule.draws(position, even=self.facts.draw == "even") + (1000 if phase in ("pilot", "warmup") else 0),
         )
         self._pair.watch.arm = arm
         self._pause.only(arm)

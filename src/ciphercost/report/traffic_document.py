@@ -11,8 +11,8 @@ from ciphercost.model.traffic import Bin, Hour, OperationClass, Traffic, mean, q
 from ciphercost.report.blocks import Alarm, Block, Document, Item, Items, Section, Table, Text
 
 QUANTILES = (0.5, 0.9, 0.99)
+SIZES = TIMES = "p50 / p90 / p99 / max"
 MOST_HOURS = 24
-RIGHT = frozenset(range(1, 12))
 WORDS = {"web": ("request", "requests"), "sql": ("statement", "statements")}
 
 
@@ -52,7 +52,10 @@ def _blocks(traffic: Traffic) -> Iterator[Block]:
     yield Section("Connections", list(_connections(traffic)))
     yield Section("Arrivals", list(_arrivals(traffic)))
     if traffic.left_out:
-        rows = [(each.reason, f"{each.lines:,}" if each.lines else "", f"{each.file}, line {each.line:,}") for each in traffic.left_out]
+        rows: list[tuple[str, ...]] = [
+            (each.reason, f"{each.lines:,}" if each.lines else "", f"{each.file}, line {each.line:,}")
+            for each in traffic.left_out
+        ]
         yield Table("Left out", ("reason", "lines", "first"), rows, right=frozenset({1}))
     if traffic.notes:
         yield Alarm("What to know", [note.text for note in traffic.notes])
@@ -61,30 +64,40 @@ def _blocks(traffic: Traffic) -> Iterator[Block]:
 
 
 def _classes(traffic: Traffic) -> Table:
-    one, many = WORDS[traffic.kind]
+    many = WORDS[traffic.kind][1]
     has_sizes = any(each.sizes for each in traffic.classes)
-    head = (one, many, "share", "bytes", *(f"size p{share * 100:g}" for share in QUANTILES), "largest")
+    head = ("class", many, "share, of bytes", f"size {SIZES}") if has_sizes else ("class", many, "share")
     rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes]
-    head = head if has_sizes else head[:3]
-    return Table(f"{many.capitalize()} by class", head, rows, right=RIGHT)
+    return Table(f"{many.capitalize()} by class", head, rows, "figures", right=frozenset({1, 2, 3}))
 
 
 def _class_row(of_class: OperationClass, traffic: Traffic, *, has_sizes: bool) -> tuple[str, ...]:
-    count = (of_class.name, f"{of_class.count:,}", f"{of_class.count / max(1, traffic.operations):.2%}")
+    share = f"{of_class.count / max(1, traffic.operations):.1%}"
     if not has_sizes:
-        return count
-    quantiles = [sizes.size(round(quantile(of_class.sizes, share))) for share in QUANTILES] if of_class.sizes else [""] * 3
-    largest = sizes.size(round(of_class.sizes[-1].value)) if of_class.sizes else ""
-    return (*count, sizes.size(of_class.bytes_out), *quantiles, largest)
+        return of_class.name, f"{of_class.count:,}", share
+    of_bytes = f"{share}, {of_class.bytes_out / max(1, traffic.bytes_out):.1%}"
+    values = _quantiles(of_class.sizes) if of_class.sizes else []
+    return of_class.name, f"{of_class.count:,}", of_bytes, " / ".join(sizes.size(round(value)) for value in values)
 
 
 def _times(traffic: Traffic) -> Table:
-    rows = [
-        (each.name, *(milliseconds(quantile(each.times, share)) for share in QUANTILES), milliseconds(mean(each.times)))
+    rows: list[tuple[str, ...]] = [
+        (
+            each.name,
+            milliseconds(mean(each.times)),
+            "",
+            " / ".join(milliseconds(value) for value in _quantiles(each.times)),
+        )
         for each in traffic.classes
         if each.times
     ]
-    return Table("Time that the server took", ("class", *(f"p{share * 100:g}" for share in QUANTILES), "mean"), rows, right=RIGHT)
+    return Table(
+        "Time that the server took", ("class", "mean time", "", TIMES), rows, "figures", right=frozenset({1, 3})
+    )
+
+
+def _quantiles(bins: Sequence[Bin]) -> list[float]:
+    return [*(quantile(bins, part) for part in QUANTILES), bins[-1].value]
 
 
 def milliseconds(seconds: float) -> str:
@@ -100,20 +113,26 @@ def _connections(traffic: Traffic) -> Iterator[Block]:
     yield Text(
         f"{of_them.opened:,} connections with {of_them.per_connection:.3g} {many} each on average: median {quantile(of_them.lengths, 0.5):,.0f}, "
         f"p90 {quantile(of_them.lengths, 0.9):,.0f}, p99 {quantile(of_them.lengths, 0.99):,.0f}, at most {of_them.lengths[-1].value:,.0f}; "
-        f"{share_of_one(of_them.lengths):.1%} carried one {one} ({of_them.basis}: {of_them.how})."
+        f"{share_of_one(of_them.lengths):.1%} carried one {one} ({of_them.how})."
     )
     if of_them.idle:
         yield Text(
             f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s."
         )
     told = [
-        Item(f"{share:.1%} of the {what}") for share, what in ((of_them.resumed, "connections resumed a session"), (of_them.encrypted, f"{many} were encrypted"))
+        Item(f"{share:.1%} of the {what}")
+        for share, what in (
+            (of_them.resumed, "connections resumed a session"),
+            (of_them.encrypted, f"{many} were encrypted"),
+        )
         if share is not None
-    ]  # fmt: skip
+    ]
     if told:
         yield Items(told)
     if traffic.clients:
-        yield Text(f"About {traffic.clients:,} different clients{f' and {traffic.paths:,} paths' if traffic.paths else ''}.")
+        yield Text(
+            f"About {traffic.clients:,} different clients{f' and {traffic.paths:,} paths' if traffic.paths else ''}."
+        )
 
 
 def share_of_one(lengths: Sequence[Bin]) -> float:
@@ -132,7 +151,8 @@ def _arrivals(traffic: Traffic) -> Iterator[Block]:
     if arrivals.busiest_second:
         busy = total(arrivals.per_second)
         yield Text(
-            f"The busiest second had {arrivals.busiest_second:,}; {busy / max(1.0, traffic.seconds + 1):.1%} of the seconds of {minutes(traffic.seconds)} had any."
+            f"The busiest second had {arrivals.busiest_second:,}; {busy / max(1.0, traffic.seconds + 1):.1%} of the seconds had any, in "
+            f"{minutes(traffic.seconds)} from the first to the last."
         )
     if arrivals.concurrent:
         yield Text(
@@ -143,9 +163,15 @@ def _arrivals(traffic: Traffic) -> Iterator[Block]:
 
 def _hours(hours: Sequence[Hour]) -> Table:
     busiest = sorted(sorted(hours, key=lambda hour: -hour.operations)[:MOST_HOURS], key=lambda hour: hour.start)
-    rows = [
-        (f"{datetime.fromtimestamp(hour.start, UTC):%Y-%m-%d %H:%M}", f"{hour.operations:,}", sizes.size(hour.bytes_out), f"{hour.connections:,.0f}")
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{datetime.fromtimestamp(hour.start, UTC):%Y-%m-%d %H:%M}",
+            f"{hour.operations:,}",
+            sizes.size(hour.bytes_out),
+            f"{hour.connections:,.0f}",
+        )
         for hour in busiest
     ]
     title = "Hours" if len(hours) <= MOST_HOURS else f"The {MOST_HOURS} busiest of {len(hours):,} hours"
-    return Table(title, ("hour (UTC)", "operations", "bytes", "new connections"), rows, right=RIGHT, minor=True)
+    head = ("hour (UTC)", "operations", "bytes", "new connections")
+    return Table(title, head, rows, "figures", right=frozenset({1, 2, 3}), minor=True)

@@ -39,7 +39,9 @@ class Read(NamedTuple):
     lines: int
 
 
-def read(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] = lambda _: None) -> tuple[Traffic, Workload]:
+def read(
+    files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] = lambda _: None
+) -> tuple[Traffic, Workload]:
     """Read logs of one kind. `shows` is called now and then.
 
     Returns what was found and the workload that repeats it. Raises UsageError if a file has no known format, or no line of them is an operation.
@@ -55,14 +57,18 @@ def traffic(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] =
     if len(files) == 1 and files[0].suffix == ".toml":
         found = workload_file.read(files[0]).traffic
         if found is None:
-            raise UsageError(f"{files[0]}: was not made from logs, so it does not say how often its operations come; name a log")
+            raise UsageError(
+                f"{files[0]}: was not made from logs, so it does not say how often its operations come; name a log"
+            )
         return found
     return read(files, asked, shows)[0]
 
 
 def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:
     if asked.writes:
-        raise UsageError("--writes is for logs of databases; requests that write are never sent to a site of yours, and always to ciphercost's own")
+        raise UsageError(
+            "--writes is for logs of databases; requests that write are never sent to a site of yours, and always to ciphercost's own"
+        )
     counted = WebTraffic(asked.keep_alive, keep_paths=asked.keep_paths)
     whole, before = sum(log.file.size for log in logs), 0
     for log in logs:
@@ -96,7 +102,10 @@ def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
         next_step(made, output),
     ]
     if made.lengths:
-        lines.insert(2, f"lengths: [operations, connections] that carried so many; {per_connection:.3g} on average ({found.connections.basis}).")
+        lines.insert(
+            2,
+            f"lengths: [operations, connections] that carried so many; {per_connection:.3g} on average ({found.connections.basis}).",
+        )
     return lines
 
 

@@ -1,11 +1,11 @@
 """Reads the common and combined log format of Apache, nginx, Caddy and others, also with a virtual host before it and times behind it. Pure.
 
-    192.0.2.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /index.html HTTP/1.0" 200 2326
-    … 200 2326 "http://example.org/" "Mozilla/5.0"                            combined
-    shop.example.org:443 192.0.2.1 - - […] "GET / HTTP/1.1" 200 2326 …        a virtual host before it
-    … "Mozilla/5.0" "203.0.113.7"                                             the address that a proxy forwards for
-    … "Mozilla/5.0" 0.012                                                     seconds ($request_time), with a point
-    … "Mozilla/5.0" 0.012 4711 3                                              … its connection, which request of it ($connection_requests)
+192.0.2.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /index.html HTTP/1.0" 200 2326
+… 200 2326 "http://example.org/" "Mozilla/5.0"                            combined
+shop.example.org:443 192.0.2.1 - - […] "GET / HTTP/1.1" 200 2326 …        a virtual host before it
+… "Mozilla/5.0" "203.0.113.7"                                             the address that a proxy forwards for
+… "Mozilla/5.0" 0.012                                                     seconds ($request_time), with a point
+… "Mozilla/5.0" 0.012 4711 3                                              … its connection, which request of it ($connection_requests)
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from ciphercost.model.traffic import Kind
 KIND: Kind = "web"
 LINE = re.compile(
     rb'(?:(?:.*? )?(?P<client>\S+) - .*?|(?P<named>\S+) \S+ \S+) \[(?P<time>[^\]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<size>\d+|-)'
-    rb'(?P<rest>(?: .*)?)'
+    rb"(?P<rest>(?: .*)?)"
 )
 """Slow and exact; most lines are read without it. Before the client's address may be a virtual host, or the addresses that a proxy forwards for."""
 TIMES = 100_000
 """Times that are remembered."""
-MORE = re.compile(rb"(?P<seconds>\d+\.\d{1,6})(?: (?P<connection>\d{1,12}) (?P<nth>\d{1,9}))?|(?P<only>\d{1,12}) (?P<only_nth>\d{1,9})")
+MORE = re.compile(
+    rb"(?P<seconds>\d+\.\d{1,6})(?: (?P<connection>\d{1,12}) (?P<nth>\d{1,9}))?|(?P<only>\d{1,12}) (?P<only_nth>\d{1,9})"
+)
 
 
 def recognise(head: Sequence[bytes]) -> int:
@@ -67,7 +69,16 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
                     times[time] = at
                     zones.add(time[-5:].decode())
                 if at is not None:
-                    yield at, client, asked[0], asked[1], answered[1], size, asked[2], _more(line) if with_more else None
+                    yield (
+                        at,
+                        client,
+                        asked[0],
+                        asked[1],
+                        answered[1],
+                        size,
+                        asked[2],
+                        _more(line) if with_more else None,
+                    )
                     continue
         yield _exact(line, zones, with_more=with_more)
 
@@ -96,7 +107,16 @@ def _exact(line: bytes, zones: set[str], *, with_more: bool) -> Request | str:
     method, path, protocol = words[0], b" ".join(words[1:-1]), words[-1]
     if not (method.isalpha() and method.isupper() and path and protocol.startswith(b"HTTP/")):
         return NO_REQUEST
-    return at, match["client"] or match["named"], method, path, match["status"], match["size"], protocol, _more(line) if with_more else None
+    return (
+        at,
+        match["client"] or match["named"],
+        method,
+        path,
+        match["status"],
+        match["size"],
+        protocol,
+        _more(line) if with_more else None,
+    )
 
 
 def _more(line: bytes) -> More | None:

@@ -14,14 +14,58 @@ from ciphercost.importers.logs._times import clf, iso
 from ciphercost.model.traffic import Kind
 
 KIND: Kind = "web"
-TIME = ("ts", "time_iso8601", "msec", "time_local", "@timestamp", "timestamp", "time", "StartUTC", "start_time", "datetime", "date")
-CLIENT = ("remote_addr", "remote_ip", "client_ip", "clientip", "remoteIP", "ClientHost", "client_addr", "client", "ip", "remote_host", "host", "ci")
+TIME = (
+    "ts",
+    "time_iso8601",
+    "msec",
+    "time_local",
+    "@timestamp",
+    "timestamp",
+    "time",
+    "StartUTC",
+    "start_time",
+    "datetime",
+    "date",
+)
+CLIENT = (
+    "remote_addr",
+    "remote_ip",
+    "client_ip",
+    "clientip",
+    "remoteIP",
+    "ClientHost",
+    "client_addr",
+    "client",
+    "ip",
+    "remote_host",
+    "host",
+    "ci",
+)
 METHOD = ("request_method", "method", "http_method", "RequestMethod", "verb")
 PATH = ("request_uri", "uri", "path", "url", "request_path", "RequestPath", "http_path")
 REQUEST = ("request", "request_line", "http_request", "RequestLine")
-STATUS = ("status", "status_code", "response_status", "response", "http_status", "DownstreamStatus", "code", "resp_status")
+STATUS = (
+    "status",
+    "status_code",
+    "response_status",
+    "response",
+    "http_status",
+    "DownstreamStatus",
+    "code",
+    "resp_status",
+)
 SIZE = (
-    *("body_bytes_sent", "size", "bytes_sent", "bytes", "response_size", "bytes_read", "bytes_out", "DownstreamContentSize", "sent_bytes"),
+    *(
+        "body_bytes_sent",
+        "size",
+        "bytes_sent",
+        "bytes",
+        "response_size",
+        "bytes_read",
+        "bytes_out",
+        "DownstreamContentSize",
+        "sent_bytes",
+    ),
     *("response_bytes", "bytes_uploaded"),
 )
 PROTOCOL = ("server_protocol", "proto", "protocol", "http_version", "httpversion", "RequestProtocol")

@@ -360,7 +360,11 @@ def _values(workload: Workload, parameters: Mapping[str, int | str], where: str)
 
 def _place(workload: Workload, transaction: Transaction) -> str:
     """What an error in a script begins with."""
-    return f"--sql {transaction.name}" if workload.own_sql and not workload.file else f"workload {workload.name}, {transaction.name}"
+    return (
+        f"--sql {transaction.name}"
+        if workload.own_sql and not workload.file
+        else f"workload {workload.name}, {transaction.name}"
+    )
 
 
 def _none() -> Iterator[Any]:
