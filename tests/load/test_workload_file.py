@@ -18,7 +18,7 @@ from ciphercost.model.traffic import Bin, Connections, Hour, LeftOut, OperationC
 from ciphercost.plan import resolve
 from ciphercost.runs import user_files
 
-TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=40)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
 SMALL = """
 title = "t"
 measures = "m"

@@ -48,7 +48,7 @@ def test_the_mix_of_a_log_is_measured_with_its_connections(tmp_path: Path, requi
     for arm in ("plain", "encrypted"):
         figures = cell["arms"][arm]
         assert figures["errors"] == 0
-        assert figures["connects"] / figures["operations"] == pytest.approx(400 / 1000, rel=0.1)
+        assert figures["connects"] / figures["operations"] == pytest.approx(400 / 1000, rel=0.25)
     assert cell["handshakes"]["full"] > 0
     assert "server-closes" not in {warning["code"] for warning in cell["warnings"]}
     plan = json.loads(next((tmp_path / "runs").iterdir()).joinpath("plan.json").read_text())

@@ -139,7 +139,8 @@ def workloads(context: click.Context, _: click.Parameter, begin: str) -> list[Co
         for name, workload in known["workloads"].items()
         if not wanted or wanted.intersection(workload["languages"])
     }
-    return _items(fit.items(), begin)
+    own = sorted(str(path) for path in Path().glob("*.toml"))
+    return [*_items(fit.items(), begin), *_plain(own, begin)]
 
 
 def log_formats(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:

@@ -89,8 +89,9 @@ def workload(
         raise UsageError(f"--speed {speed:g}: must be above 0 and at most 1,000,000")
     if output and output.suffix != ".toml":
         raise UsageError(f"-o {output}: the name of a workload's file must end with .toml, so that --workload knows it")
-    seconds = round(units.duration(keep_alive, "--keep-alive")) if keep_alive else workload_from_logs.KEEP_ALIVE
-    asked = workload_from_logs.Asked(format_ or "", keep_paths, writes, speed, max(1, seconds))
+    asked = workload_from_logs.Asked(format_ or "", keep_paths, writes, speed)
+    if keep_alive:
+        asked = asked._replace(keep_alive=max(1, round(units.duration(keep_alive, "--keep-alive"))))
     loading = Loading()
     shows = (lambda _: None) if no_progress else (lambda read: loading.show(_progress(read)))
     found, made = workload_from_logs.read(files, asked, shows)

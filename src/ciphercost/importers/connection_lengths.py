@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ciphercost.importers.distinct import Distinct
 from ciphercost.importers.quantised import Histogram
 from ciphercost.model.traffic import Connections
@@ -21,65 +19,63 @@ ONE_REQUEST = frozenset((b"HTTP/1.0", b"HTTP/0.9"))
 class ConnectionLengths:
     """Counts how many requests each connection carried. `held` has, of each client or connection, its last request's time and its number."""
 
-    def __init__(self, keep_alive: int, opened: Callable[[int], None]) -> None:
-        """`keep_alive`: seconds after which an idle connection counts as closed; `opened`: takes the time of a new connection."""
+    def __init__(self, keep_alive: int) -> None:
+        """`keep_alive`: seconds after which an idle connection counts as closed."""
         self.held: dict[bytes, list[int]] = {}
         self.clients = Distinct()
         self.keep_alive = keep_alive
         self.logged = self.numbered = False
         self.resumed = self.known_resumed = 0
-        self._opened = opened
-        self._lengths: dict[int, int] = {}
+        self.lengths: dict[int, int] = {}
+        """Closed connections by their number of requests."""
         self.gaps: dict[int, int] = {}
+        """Seconds between two requests of a connection."""
 
-    def request(self, client: bytes, at: int, protocol: bytes) -> None:
-        """A request whose connection is not logged."""
+    def request(self, client: bytes, at: int, protocol: bytes) -> int:
+        """A request whose connection is not logged. Returns how many connections it opened."""
         held = self.held.get(client)
         if held is None:
-            self._open(client, at, 1)
-            return
+            self._open(client, client, at, 1)
+            return 1
         gap = at - held[0]
-        if gap <= self.keep_alive and protocol not in ONE_REQUEST and held[1] < MOST_REQUESTS:
+        if 0 <= gap <= self.keep_alive and protocol not in ONE_REQUEST and held[1] < MOST_REQUESTS:
             held[0] = at
             held[1] += 1
             self.gaps[gap] = self.gaps.get(gap, 0) + 1
-        else:
-            self._lengths[held[1]] = self._lengths.get(held[1], 0) + 1
-            self._opened(at)
-            held[0], held[1] = at, 1
+            return 0
+        self._end(held[1])
+        held[0], held[1] = at, 1
+        return 1
 
-    def on(self, connection: bytes, at: int, nth: int, *, client: bytes, resumed: bool | None) -> None:
-        """A request on a connection with this number. `nth`: which of its requests; 0: not logged."""
+    def on(self, connection: bytes, at: int, nth: int, *, client: bytes, resumed: bool | None) -> int:
+        """A request on a connection with this number. `nth`: which of its requests; 0: not logged. Returns how many connections it opened."""
         self.logged = True
         self.numbered |= nth > 0
-        if (hashed := hash(client)) < self.clients.limit:
-            self.clients.add(hashed)
         held = self.held.get(connection)
-        same = held is not None and (nth > held[1] if nth else at - held[0] <= self.keep_alive)
-        if held is not None and same:
-            gap = at - held[0]
+        if held is not None and (nth > held[1] if nth else at - held[0] <= self.keep_alive):
+            gap = max(0, at - held[0])
             self.gaps[gap] = self.gaps.get(gap, 0) + 1
             held[0], held[1] = at, nth or held[1] + 1
-            return
+            return 0
         if held is not None:
             self._end(held[1])
         if resumed is not None:
             self.known_resumed += 1
             self.resumed += resumed
-        self._open(connection, at, max(1, nth))
+        self._open(connection, client, at, max(1, nth))
+        return 1
 
-    def _open(self, key: bytes, at: int, length: int) -> None:
-        if not self.logged and (hashed := hash(key)) < self.clients.limit:
+    def _open(self, key: bytes, client: bytes, at: int, length: int) -> None:
+        if (hashed := hash(client)) < self.clients.limit:
             self.clients.add(hashed)
-        self._opened(at)
         self.held[key] = [at, length]
         if len(self.held) > HELD:
-            self._forget(at)
+            self.forget(at)
 
     def _end(self, length: int) -> None:
-        self._lengths[length] = self._lengths.get(length, 0) + 1
+        self.lengths[length] = self.lengths.get(length, 0) + 1
 
-    def _forget(self, now: int) -> None:
+    def forget(self, now: int) -> None:
         """End connections that are idle for too long, and in any case half of them."""
         middle = sorted(at for at, _ in self.held.values())[len(self.held) // 2]
         limit = max(middle, now - self.keep_alive)
@@ -94,8 +90,8 @@ class ConnectionLengths:
         self.held.clear()
         idle, lengths = Histogram(), Histogram()
         for gap, count in self.gaps.items():
-            idle.add(max(0, gap), count)
-        for length, count in self._lengths.items():
+            idle.add(gap, count)
+        for length, count in self.lengths.items():
             lengths.add(length, count)
         how = (
             "the log numbers connections and their requests"

@@ -70,6 +70,8 @@ def _format(file: LogFile, head: Sequence[bytes], asked: str) -> Format:
     counts = {name: logs.get(name).recognise(lines) for name in logs.names()}
     best = max(counts, key=lambda name: counts[name])
     if not counts[best] or counts[best] < LEAST * len(lines):
+        if any(b"\0" in line for line in lines):
+            raise UsageError(f"{file.name} is a binary file, no log")
         raise UsageError(
             f"{file.name}: none of its first {len(lines)} lines has a known format ({', '.join(logs.names())}); {_example(lines)}"
         )

@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import BinaryIO
 
 from ciphercost.importers.formats import clean
 from ciphercost.model import system_error
@@ -20,11 +20,12 @@ BLOCK = 1 << 18
 LONGEST = 1 << 20
 """Bytes of a line; a longer one counts for nothing, and is never in memory as a whole."""
 TOO_LONG = b"\0too long"
-"""Stands for such a line: no log has a zero byte."""
-_MAGIC: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
-    b"\x1f\x8b": lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file)),
-    b"BZh": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
-    b"\xfd7zXZ\0": lambda file: cast("IO[bytes]", lzma.LZMAFile(file)),  # noqa: SIM115 - its user closes it
+"""Stands for such a line."""
+Unpacked = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+_MAGIC: dict[bytes, Callable[[BinaryIO], Unpacked]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
 }
 _UNREAD = {b"\x28\xb5\x2f\xfd": "compressed by zstd", b"PK\x03\x04": "a zip archive"}
 
@@ -38,7 +39,7 @@ class LogFile:
         self.name = clean(path.name)
         self.cut_off = ""
         """Why its end is missing; empty: it is whole."""
-        self._raw: IO[bytes] | None = None
+        self._raw: BinaryIO | None = None
         try:
             status = path.stat()
             if not path.is_file():
@@ -84,9 +85,10 @@ class LogFile:
         with self.path.open("rb") as raw:
             self._raw = raw
             opener = next((each for magic, each in _MAGIC.items() if self._start.startswith(magic)), None)
-            file = opener(raw) if opener else raw
+            read = opener(raw).read1 if opener else raw.read
             try:
-                while piece := file.read(BLOCK):
+                # `read1` returns what is there before it meets damage.
+                while piece := read(BLOCK):
                     yield piece
             except EOFError:
                 self.cut_off = "the compressed file is cut off; what is before its end was read"
@@ -96,9 +98,5 @@ class LogFile:
                 self.cut_off = "the compressed file is damaged; what is before the damage was read"
 
     def head(self, most: int = 400) -> list[bytes]:
-        """The first lines. Raises UsageError if they hold zero bytes: then it is no text."""
-        for block in self.blocks():
-            if any(b"\0" in line and line is not TOO_LONG for line in block):
-                raise UsageError(f"{clean(str(self.path))} is a binary file, no log")
-            return block[:most]
-        return []
+        """The first lines."""
+        return next(self.blocks(), [])[:most]

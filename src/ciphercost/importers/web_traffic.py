@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ciphercost.importers.connection_lengths import HELD as HELD_CLIENTS
 from ciphercost.importers.connection_lengths import KEEP_ALIVE, MOST_REQUESTS, ONE_REQUEST, ConnectionLengths
 from ciphercost.importers.distinct import Distinct
 from ciphercost.importers.left_out import LeftOuts
@@ -68,10 +69,11 @@ class WebTraffic:
         self.forgotten_paths = 0
         """Requests of paths that were too rare to be kept."""
         self._keep_paths = keep_paths
-        self._connections = ConnectionLengths(keep_alive, self._opened)
+        self._connections = ConnectionLengths(keep_alive)
         self._classes: dict[tuple[bytes, bytes], _Class] = {}
         self._hours: dict[int, Hour] = {}
         self._hour = -1
+        self._opened_in_hour = 0
         self._minutes: dict[int, float] = {}
         self._concurrent = Histogram(1e-4)
         self._per_second = Histogram()
@@ -91,7 +93,9 @@ class WebTraffic:
         self.formats += [format_] if format_ not in self.formats else []
         classes, connections, keep_paths = self._classes, self._connections, self._keep_paths
         distinct, limit = self._distinct_paths, self._distinct_paths.limit
-        held_by_client, gaps, keep_alive = connections.held, connections.gaps, connections.keep_alive
+        held_by_client, keep_alive = connections.held, connections.keep_alive
+        gaps, lengths, room = connections.gaps, connections.lengths, HELD_CLIENTS
+        opened = 0
         now, in_second, number = -1, 0, 0
         for number, item in enumerate(items, 1):
             if not number % SHOW_EVERY:
@@ -104,6 +108,8 @@ class WebTraffic:
                 in_second += 1
             else:
                 self._second(in_second)
+                self._opened_in_hour += opened
+                opened = 0
                 now, in_second = at, 1
                 self._at(at, name, number)
             of = classes.get((method, status))
@@ -118,26 +124,35 @@ class WebTraffic:
             if keep_paths:
                 self._path(method, path, status, size)
             if more is None:
+                # Most of all calls nothing: `connections.request` says what this is.
                 held = held_by_client.get(client)
-                # What is most frequent does not call anything.
-                if (
-                    held is not None
-                    and 0 <= (gap := at - held[0]) <= keep_alive
-                    and 0 < held[1] < MOST_REQUESTS
-                    and protocol not in ONE_REQUEST
+                if held is None:
+                    held_by_client[client] = [at, 1]
+                    opened += 1
+                    if (hashed := hash(client)) < connections.clients.limit:
+                        connections.clients.add(hashed)
+                    if len(held_by_client) > room:
+                        connections.forget(at)
+                elif (
+                    0 <= (gap := at - held[0]) <= keep_alive and held[1] < MOST_REQUESTS and protocol not in ONE_REQUEST
                 ):
                     held[0] = at
                     held[1] += 1
                     gaps[gap] = gaps.get(gap, 0) + 1
                 else:
-                    connections.request(client, at, protocol)
+                    length = held[1]
+                    lengths[length] = lengths.get(length, 0) + 1
+                    held[0] = at
+                    held[1] = 1
+                    opened += 1
             else:
                 self._more(of, at, more)
                 if more.connection:
-                    connections.on(more.connection, at, more.nth, client=client, resumed=more.resumed)
+                    opened += connections.on(more.connection, at, more.nth, client=client, resumed=more.resumed)
                 else:
-                    connections.request(client, at, protocol)
+                    opened += connections.request(client, at, protocol)
         self._second(in_second)
+        self._opened_in_hour += opened
         self.lines += number
 
     def _second(self, count: int) -> None:
@@ -166,6 +181,8 @@ class WebTraffic:
             hour = self._hour_of(self._hour)
             hour.operations += operations
             hour.bytes_out += sum(bytes_out for _, bytes_out in counts)
+            hour.connections += self._opened_in_hour
+            self._opened_in_hour = 0
         for seconds in self._minutes.values():
             self._concurrent.add(seconds / 60)
         self._minutes.clear()
@@ -175,9 +192,6 @@ class WebTraffic:
         if hour is None:
             hour = self._hours[number] = Hour(number * HOUR)
         return hour
-
-    def _opened(self, at: int) -> None:
-        self._hour_of(at // HOUR).connections += 1
 
     def _more(self, of: _Class, at: int, more: More) -> None:
         if more.seconds >= 0:

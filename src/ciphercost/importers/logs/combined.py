@@ -13,17 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ciphercost.importers.log_lines import TOO_LONG
 from ciphercost.importers.logs import More, Request
 from ciphercost.importers.logs._refused import NO_REQUEST, NO_TIME, OTHER, TOO_LONG_REASON
 from ciphercost.importers.logs._times import clf
 from ciphercost.model.traffic import Kind
 
 KIND: Kind = "web"
-LINE = re.compile(
-    rb'(?:(?:.*? )?(?P<client>\S+) - .*?|(?P<named>\S+) \S+ \S+) \[(?P<time>[^\]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<size>\d+|-)'
-    rb"(?P<rest>(?: .*)?)"
-)
-"""Slow and exact; most lines are read without it. Before the client's address may be a virtual host, or the addresses that a proxy forwards for."""
+ANSWERED = re.compile(rb'"(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<size>\d+|-)(?: .*)?')
+"""What follows the time."""
 TIMES = 100_000
 """Times that are remembered."""
 MORE = re.compile(
@@ -32,7 +30,7 @@ MORE = re.compile(
 
 
 def recognise(head: Sequence[bytes]) -> int:
-    return sum(1 for line in head if LINE.fullmatch(line.rstrip(b"\r")))
+    return sum(1 for line in head if _parts(line))
 
 
 def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Request | str]:
@@ -92,15 +90,16 @@ def _time(text: bytes) -> int | None:
 
 def _exact(line: bytes, zones: set[str], *, with_more: bool) -> Request | str:
     """What a line says that is not of the usual form."""
-    if line.startswith(b"\0"):
+    if line == TOO_LONG:
         return TOO_LONG_REASON
-    match = LINE.fullmatch(line.rstrip(b"\r"))
-    if match is None:
+    parts = _parts(line)
+    if parts is None:
         return OTHER
-    at = _time(match["time"])
+    client, time, match = parts
+    at = _time(time)
     if at is None:
         return NO_TIME
-    zones.add(match["time"][-5:].decode() if b" " in match["time"] else "")
+    zones.add(time[-5:].decode() if b" " in time else "")
     words = match["request"].split(b" ")
     if len(words) == 2:  # HTTP/0.9 has no protocol
         words.append(b"HTTP/0.9")
@@ -109,7 +108,7 @@ def _exact(line: bytes, zones: set[str], *, with_more: bool) -> Request | str:
         return NO_REQUEST
     return (
         at,
-        match["client"] or match["named"],
+        client,
         method,
         path,
         match["status"],
@@ -117,6 +116,23 @@ def _exact(line: bytes, zones: set[str], *, with_more: bool) -> Request | str:
         protocol,
         _more(line) if with_more else None,
     )
+
+
+def _parts(line: bytes) -> tuple[bytes, bytes, re.Match[bytes]] | None:
+    """The client's address, the time and what follows it. None: it is no such line. Takes time in proportion to the line's length."""
+    line = line.rstrip(b"\r")
+    end = line.find(b'] "')
+    begin = line.rfind(b" [", 0, end) if end > 0 else -1
+    match = ANSWERED.fullmatch(line, end + 2) if begin > 0 else None
+    if match is None:
+        return None
+    before = line[:begin]
+    # A virtual host, or the addresses that a proxy forwards for, may stand before the client's.
+    named, found, _ = before.partition(b" - ")
+    if not found and before.count(b" ") == 2:
+        named = before.partition(b" ")[0]
+    client = named.rpartition(b" ")[2]
+    return (client, line[begin + 2 : end], match) if client and (found or before.count(b" ") == 2) else None
 
 
 def _more(line: bytes) -> More | None:

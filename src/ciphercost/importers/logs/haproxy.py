@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ciphercost.importers.log_lines import TOO_LONG
 from ciphercost.importers.logs import More, Request
 from ciphercost.importers.logs._refused import NO_REQUEST, NO_TIME, OTHER, TOO_LONG_REASON
 from ciphercost.importers.logs._times import clf
@@ -33,7 +34,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
     for line in lines:
         match = LINE.fullmatch(line.rstrip(b"\r"))
         if match is None:
-            yield TOO_LONG_REASON if line.startswith(b"\0") else OTHER
+            yield TOO_LONG_REASON if line == TOO_LONG else OTHER
             continue
         try:
             at = clf(match["time"])
