@@ -163,6 +163,8 @@ class Program(msgspec.Struct, frozen=True):
     """For a web server: how many requests a connection carries, and how many connections do. Empty: connections stay open."""
     rate: float = 0.0
     """Open loop: operations per second in the log that it was made from. 0: none."""
+    holds_values: bool = False
+    """Its statements hold values of the user's that no record may have, so errors are shown without what they quote."""
     loop: bool = False
     """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
 

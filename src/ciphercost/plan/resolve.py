@@ -101,6 +101,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         cell_checks.check_secrets(cell, mechanism, workload)
     cell_checks.check_language(cell, engine, workload)
     script_checks.check(cell, engine, workload)
+    script_checks.check_file(cell, engine, workload)
     if factors.get(_blind.SEARCH.name) == _blind.INDEX and not (cell.csv and columns):
         raise UsageError(
             f"search={_blind.INDEX}: workload {cell.workload} has tables without a column for it; use your own rows: --csv FILE --secret COLUMN"

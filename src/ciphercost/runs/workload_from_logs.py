@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ciphercost.importers import log_files, web_workload
 from ciphercost.importers.connection_lengths import KEEP_ALIVE
 from ciphercost.importers.log_files import Log
@@ -15,6 +17,7 @@ from ciphercost.load import workload_file
 from ciphercost.load.workloads import Workload
 from ciphercost.model.errors import UsageError
 from ciphercost.model.traffic import Traffic
+from ciphercost.runs import workload_of_statements
 
 
 class Asked(NamedTuple):
@@ -47,8 +50,8 @@ def read(
     Returns what was found and the workload that repeats it. Raises UsageError if a file has no known format, or no line of them is an operation.
     """
     logs = log_files.found(files, asked.format)
-    if logs[0].format.kind != "web":
-        raise UsageError(f"{logs[0].file.name}: logs of databases can't be read yet")
+    if logs[0].format.kind == "sql":
+        return _sql(logs, asked, shows)
     return _web(logs, asked, shows)
 
 
@@ -91,8 +94,20 @@ def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tu
     return found, workload
 
 
+def _sql(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:
+    if asked.keep_paths:
+        raise UsageError("--keep-paths is for logs of web servers; statements of a database always keep their values")
+    whole = sum(log.file.size for log in logs)
+    found, made = workload_of_statements.read(
+        logs, lambda bytes_, lines: shows(Read(bytes_, whole, lines)), writes=asked.writes
+    )
+    return found, msgspec.structs.replace(made, rate=made.rate * asked.speed)
+
+
 def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
     """Lines above the workload, for whoever reads its file before it runs."""
+    if made.written_for:
+        return workload_of_statements.comments(found, made, output)
     per_connection = found.connections.per_connection
     lines = [
         f"A workload made by `ciphercost workload` from {found.files:,} log{'s' * (found.files != 1)}: {found.operations:,} of {found.lines:,} lines.",
@@ -111,6 +126,8 @@ def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
 
 def next_step(made: Workload, output: Path) -> str:
     """The command that runs it."""
+    if made.written_for:
+        return workload_of_statements.next_step(made, output)
     name = shlex.quote(str(output))
     target = "nginx:tls" if made.documents else "url:tls --url http://YOUR.SITE --url https://YOUR.SITE"
     return f"to measure it: ciphercost run {target} --workload {name}; at the logged rate of {made.rate:g}/s: add --regime latency"
