@@ -156,6 +156,8 @@ class Program(msgspec.Struct, frozen=True):
     """Name of its data, if it shares them with other workloads; empty: they are the workload's own."""
     secrets: tuple[SecretColumn, ...] = ()
     """The user's own secret columns."""
+    large: tuple[tuple[str, int, Script], ...] = ()
+    """A transaction with one large response, for memory per connection. Empty: there is none."""
     loop: bool = False
     """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
 
@@ -178,6 +180,10 @@ class Program(msgspec.Struct, frozen=True):
             for _, weight, agent_script in self.transactions
         )
         return sent / max(1, sum(weight for _, weight, _ in self.transactions))
+
+    def with_large(self) -> Program | None:
+        """The program whose operation is the one large response. None: it has none."""
+        return msgspec.structs.replace(self, transactions=self.large) if self.large else None
 
     def seeded(self, seed: int) -> Program:
         """The program with the variables that depend on the run's seed."""

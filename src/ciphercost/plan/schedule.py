@@ -59,6 +59,12 @@ PROFILE = 0.25
 """Extra time for the profiled slices of a cell, as a share of its time."""
 PROFILE_SLICE = 0.5
 """Shortest profiled slice, seconds: perf needs milliseconds to switch on and off, and a slice needs some hundred samples."""
+STORM, STORM_PART = 0.5, 0.5
+"""Extra time for a cell's storms, as a share of its time; and the length of each of a storm's three parts, seconds."""
+STORM_BLOCKS, STORM_BLOCKS_QUICK = 1, 4
+"""Fewest blocks of storms of a session, as of profiled slices."""
+STORMY, MEMORY = 6, 7
+"""Purposes of the blocks of storms, and of the order of the arms in the steps of memory per connection."""
 PROFILE_BLOCKS, PROFILE_BLOCKS_QUICK = 1, 8
 """Fewest profiled blocks of a session: in full mode sessions are the unit, in quick mode blocks are."""
 OBJECTIVE, SECONDS_OBJECTIVE = 0.6, 240.0
@@ -239,6 +245,18 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
 def profile_blocks(mode: Mode) -> int:
     """Fewest profiled blocks of a session."""
     return PROFILE_BLOCKS if mode == "full" else PROFILE_BLOCKS_QUICK
+
+
+def storm_part(spec: Spec) -> float:
+    """Length of each part of a storm, seconds."""
+    return spec.slice_seconds or STORM_PART
+
+
+def storm_blocks(spec: Spec) -> int:
+    """Blocks of storms of each session of a cell: what fits into their share of its time, but never too few."""
+    sessions = spec.sessions if spec.mode == "full" else 1
+    least = STORM_BLOCKS if spec.mode == "full" else STORM_BLOCKS_QUICK
+    return max(least, int(STORM * spec.time / sessions / (SLICES_A_BLOCK * 3 * storm_part(spec))))
 
 
 def _profile_s(spec: Spec, sessions: int) -> float:
