@@ -13,7 +13,7 @@ from ciphercost.estimate import statistics
 from ciphercost.estimate.histogram import bounds, quantiles
 from ciphercost.estimate.statistics import Floats, Interval
 from ciphercost.estimate.to_estimate import around, to_estimate
-from ciphercost.model.histogram import decode
+from ciphercost.model.histogram import decode, merge
 from ciphercost.model.result import Cell, Warning_
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm, Mode
@@ -22,6 +22,8 @@ from ciphercost.model.storms import StormArm, StormResult, StormSlice
 REFUSED = "connections-refused"
 PARTS = ("before", "during", "after")
 QUANTILES = (("p50", 0.5), ("p99", 0.99))
+LEAST_BEYOND = 10
+"""Operations beyond a quantile, in an arm's two storms of a block, that it needs."""
 LEAST_BLOCKS = 2
 UNITS = {"throughput": "operations/s"}
 
@@ -34,9 +36,8 @@ def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
     by_arm: dict[Arm, dict[str, dict[int, list[float]]]] = {arm: defaultdict(lambda: defaultdict(list)) for arm in ARMS}
     for (session, _), four in blocks.items():
         for arm in ARMS:
-            both = [figures(record) for record in four if record.arm == arm]
-            for name in set(both[0]) & set(both[1]):
-                by_arm[arm][name][session].append((both[0][name] + both[1][name]) / 2)
+            for name, value in figures([record for record in four if record.arm == arm]).items():
+                by_arm[arm][name][session].append(value)
     ratios, levels = {}, {arm: dict[str, float]() for arm in ARMS}
     for name in sorted(set(by_arm["plain"]) & set(by_arm["encrypted"])):
         plain, encrypted = (_aligned(by_arm[arm][name]) for arm in ARMS)
@@ -87,24 +88,32 @@ def _arm(
     )
 
 
-def figures(record: StormSlice) -> dict[str, float]:
-    """Logs of a storm's figures: operations/s and ms. A part without operations has none."""
+def figures(both: Sequence[StormSlice]) -> dict[str, float]:
+    """Logs of the figures of an arm's two storms in a block: operations/s and ms. A part with too few operations has none."""
     logs: dict[str, float] = {}
     for part in PARTS:
-        answer: AgentSlice | None = getattr(record, part)
-        if answer is None or not answer.operations:
+        answers = [answer for one in both if (answer := getattr(one, part)) is not None and answer.operations]
+        if len(answers) < len(both):
             continue
-        logs[f"throughput_{part}"] = math.log(answer.done / record.length)
-        for (name, _), value in zip(QUANTILES, quantiles(decode(answer.histogram), [q for _, q in QUANTILES]), strict=True):
-            logs[f"latency_{name}_{part}"] = math.log(value / 1e6)
-    if record.back is not None and record.back.operations:
-        histogram = decode(record.back.histogram)
-        for (name, _), value in zip(QUANTILES, quantiles(histogram, [q for _, q in QUANTILES]), strict=True):
-            logs[f"back_{name}"] = math.log(value / 1e6)
-        logs["back_last"] = math.log(float(bounds(histogram.layout, histogram.indices)[1].max()) / 1e6)
-    if record.reconnect_s:
-        logs["reconnect"] = math.log(record.reconnect_s * 1e3)
+        logs[f"throughput_{part}"] = sum(math.log(answer.done / both[0].length) for answer in answers) / len(both)
+        logs |= _quantiles(answers, "latency_{}_" + part)
+    back = [one.back for one in both if one.back is not None and one.back.operations]
+    if len(back) == len(both):
+        logs |= _quantiles(back, "back_{}")
+        tops = [decode(answer.histogram) for answer in back]
+        lasts = [float(bounds(top.layout, top.indices)[1].max()) / 1e6 for top in tops]
+        logs["back_last"] = sum(map(math.log, lasts)) / len(lasts)
+    if all(one.reconnect_s for one in both):
+        logs["reconnect"] = sum(math.log(one.reconnect_s * 1e3) for one in both) / len(both)
     return logs
+
+
+def _quantiles(answers: Sequence[AgentSlice], name: str) -> dict[str, float]:
+    """Logs of the quantiles of several answers together that have LEAST_BEYOND operations beyond them, ms."""
+    merged = merge([decode(answer.histogram) for answer in answers])
+    told = [(label, share) for label, share in QUANTILES if merged.total * (1 - share) >= LEAST_BEYOND]
+    values = quantiles(merged, [share for _, share in told])
+    return {name.format(label): math.log(value / 1e6) for (label, _), value in zip(told, values, strict=True)}
 
 
 def complete(slices: Iterable[StormSlice]) -> dict[tuple[int, int], list[StormSlice]]:

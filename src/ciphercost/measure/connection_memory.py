@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+
+import msgspec
 
 from ciphercost.host.procfs import memory_pss, tree
 from ciphercost.host.socket_memory import tcp_bytes
 from ciphercost.load.agent import Agent
+from ciphercost.load.program import Program
 from ciphercost.measure.session import Session
 from ciphercost.model.connection import Connected
 from ciphercost.model.connection_memory import MOMENTS, MemoryLevel, Moment
@@ -30,6 +33,8 @@ SETTLE_S = 0.1
 """Between a step and its measurement: a server closes what it needed for the handshake."""
 LIMIT_S = 120.0
 """Seconds that the operations of one step may take."""
+WARM, WARM_UP = STEPS, 8
+"""The step of the connections that are open before the first level, and their number."""
 PLACES = 1000
 """Directories of fresh servers begin here; those of storms lie below."""
 
@@ -57,6 +62,8 @@ def phase(
             of = proven[arm if pair.side(arm) == "encrypted" else "encrypted"]
             sides[arm] = Side(arm, fresh, agent, of, session.measured.seed)
         programs = {"traffic": bench.program, "response": bench.program.with_large()}
+        for side in sides.values():
+            side.warm_up(programs.values())
         for moment in MOMENTS:
             if moment != "handshake":
                 if (program := programs[moment]) is None:
@@ -81,13 +88,11 @@ def _ramp(
         done += size
         for arm in (next(order), next(order)):
             side = sides[arm]
-            before = tcp_bytes()
             try:
                 side.open(step, size) if moment == "handshake" else side.operate(step, size)
             except AgentError as error:
                 raise RunError(f"idle connections, {arm} arm, {done} of {sum(sizes)}: {error}") from None
             time.sleep(SETTLE_S)
-            side.kernel += tcp_bytes() - before
             _record(session, side, moment, done)
 
 
@@ -105,7 +110,7 @@ def _record(session: Session, side: Side, moment: Moment, connections: int) -> N
             server=server,
             client=client,
             hop=hop,
-            kernel=side.kernel,
+            kernel=tcp_bytes(side.ports),
         )
     )
 
@@ -116,8 +121,18 @@ class Side:
     def __init__(self, arm: Arm, pair: ServerPair, agent: Agent, proven: Connected, seed: int) -> None:
         self.arm, self.agent = arm, agent
         self._pair, self._proven, self._seed = pair, proven, seed
-        self.kernel = 0
-        """Bytes of socket buffers that this arm's steps added."""
+        server = pair.by_arm[arm]
+        ways = (pair.connect[arm].port, server.connection().port, *(way.get("port", 0) for way in server.other_ports.values()))
+        self.ports = {port for port in ways if port}
+        """Of the connections to the hop and to the server."""
+
+    def warm_up(self, programs: Iterable[Program | None]) -> None:
+        """Let some connections go through all moments: what a server and an agent need once is in no slope. Raises AgentError, Unproven."""
+        self.open(WARM, WARM_UP)
+        for program in filter(None, programs):
+            self.agent.program(program.seeded(self._seed))
+            self.operate(WARM, WARM_UP)
+            self.agent.program(msgspec.structs.replace(program, transactions=()))
 
     def open(self, step: int, size: int) -> None:
         """Open the connections of a step. Raises AgentError, Unproven."""

@@ -308,10 +308,7 @@ def storm(record: StormSlice, cells: Sequence[CellFacts] | None, where: object) 
 
 def memory(record: MemoryLevel, cells: Sequence[CellFacts] | None, where: object) -> None:
     """Raises UsageError if a level of memory is impossible."""
-    problem = outside(record.cell, cells)
-    if not problem and abs(record.kernel) > LARGEST:
-        problem = "`kernel` is out of range"
-    if problem:
+    if problem := outside(record.cell, cells):
         raise damaged(where, problem)
 
 

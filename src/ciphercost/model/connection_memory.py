@@ -29,8 +29,8 @@ class MemoryLevel(msgspec.Struct, frozen=True, omit_defaults=True):
     """PSS of the server's process tree, bytes; `hop`: of the processes between client and server; `client`: of the agent."""
     client: Count
     hop: Count = 0
-    kernel: int = 0
-    """Socket buffers in the kernel, both ends, bytes beyond those at the beginning."""
+    kernel: Count = 0
+    """Socket buffers in the kernel, of both ends of all connections of the arm, bytes."""
 
 
 class Slope(msgspec.Struct, frozen=True):
