@@ -66,8 +66,7 @@ def result(levels: Iterable[MemoryLevel]) -> ConnectionMemory | None:
         until = moments[: place + 1]
         for arm in ARMS:
             arms[arm][moment] = {
-                holder: slope([[ramps[arm, one][holder] for one in until] for ramps in sessions])
-                for holder in holders
+                holder: slope([[ramps[arm, one][holder] for one in until] for ramps in sessions]) for holder in holders
             }
         added[moment] = {
             holder: slope(
@@ -114,9 +113,7 @@ def _ramps(records: Sequence[MemoryLevel]) -> dict[tuple[str, str], dict[str, Li
     for record in records:
         grouped[record.arm, record.moment].append(record)
     ramps = {
-        key: {
-            holder: line([one.connections for one in of], [getattr(one, holder) for one in of]) for holder in HOLDERS
-        }
+        key: {holder: line([one.connections for one in of], [getattr(one, holder) for one in of]) for holder in HOLDERS}
         for key, of in grouped.items()
         if len({one.connections for one in of}) >= LEAST_LEVELS
     }

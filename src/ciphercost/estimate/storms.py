@@ -19,7 +19,7 @@ from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.model.storms import StormArm, StormResult, StormSlice
 
-REFUSED = "connections-refused"
+REFUSED, FAILED = "connections-refused", "storms-failed"
 PARTS = ("before", "during", "after")
 QUANTILES = (("p50", 0.5), ("p99", 0.99))
 LEAST_BEYOND = 10
@@ -134,12 +134,19 @@ def complete(slices: Iterable[StormSlice]) -> dict[tuple[int, int], list[StormSl
 
 def with_storm(cell: Cell, slices: Sequence[StormSlice], mode: Mode) -> Cell:
     """The cell with its storms, if it had any and may have numbers. Pure."""
-    if cell.status != "ok" or not slices or (found := result(slices, mode)) is None:
+    if cell.status != "ok" or not slices:
         return cell
-    warnings = list(cell.warnings)
+    warnings, found = list(cell.warnings), result(slices, mode)
+    if failed := [one for one in slices if one.error]:
+        what = "their blocks do not count" if found else "no block is complete, so there are no figures of storms"
+        text = f"{len(failed)} of {len(slices)} storms failed, and {what}; the last one, {failed[-1].arm} arm: {failed[-1].error}"
+        warnings.append(Warning_(FAILED, text))
+    if found is None:
+        return msgspec.structs.replace(cell, warnings=warnings)
     if refused := {arm: of.refused for arm, of in found.arms.items() if of.refused}:
         words = "; ".join(
-            f"{arm}: {count:,} of {found.arms[arm].wanted:,} ({found.arms[arm].reasons})" for arm, count in refused.items()
+            f"{arm}: {count:,} of {found.arms[arm].wanted:,} ({found.arms[arm].reasons})"
+            for arm, count in refused.items()
         )
         text = f"new connections failed in the storms, and the times of those that succeeded do not contain them: {words}; raise the server's connection limit"
         warnings.append(Warning_(REFUSED, text))

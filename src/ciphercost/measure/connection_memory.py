@@ -22,7 +22,6 @@ from ciphercost.model.connection_memory import MOMENTS, MemoryLevel, Moment
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import Arm
-from ciphercost.plan import schedule
 from ciphercost.plan.connection_loads import STEPS
 from ciphercost.prove.load_connections import as_proven
 from ciphercost.provision import server_pairs
@@ -122,7 +121,11 @@ class Side:
         self.arm, self.agent = arm, agent
         self._pair, self._proven, self._seed = pair, proven, seed
         server = pair.by_arm[arm]
-        ways = (pair.connect[arm].port, server.connection().port, *(way.get("port", 0) for way in server.other_ports.values()))
+        ways = (
+            pair.connect[arm].port,
+            server.connection().port,
+            *(way.get("port", 0) for way in server.other_ports.values()),
+        )
         self.ports = {port for port in ways if port}
         """Of the connections to the hop and to the server."""
 

@@ -327,7 +327,9 @@ def open_unit(
     profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch)
     stack.callback(profiled.close)
     beside = (
-        storms.phase(load, schedule.blocks(seed, measurement.number, session, schedule.STORMY), bench, pair, agent, connected),
+        storms.phase(
+            load, schedule.blocks(seed, measurement.number, session, schedule.STORMY), bench, pair, agent, connected
+        ),
         connection_memory.phase(
             load, schedule.blocks(seed, measurement.number, session, schedule.MEMORY), bench, pair, connected
         ),

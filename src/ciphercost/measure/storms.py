@@ -56,7 +56,9 @@ def phase(
     session.display.phase(session.measured.number, session.number, "storm")
     rate = session.cell.rate or LOAD * session.open_loop_rate()
     if rate <= 0:
-        raise RunError("storm: no rate for the established connections, because the cell has no capacity phase; give one with --rate")
+        raise RunError(
+            "storm: no rate for the established connections, because the cell has no capacity phase; give one with --rate"
+        )
     with bench.agent(pair) as others, ThreadPoolExecutor(1) as pool:
         others.program(bench.program.seeded(session.measured.seed))
         storms = Storms(session, storm, rate, bench, pair, agent, others, proven, pool)
@@ -87,8 +89,9 @@ class Storms:
         self._bench, self._pair, self._agent, self._others, self._pool = bench, pair, agent, others, pool
         self._away: set[Arm] = set()
         """Arms whose established connections went to a server that is gone."""
-        self._failures = 0
-        self._fresh = 0
+        self._ready: set[Arm] = set()
+        """Arms whose new connections have been tried, unless they go to a fresh server each time."""
+        self._failures = self._fresh = 0
 
     def one(self, block: Block, position: int, arm: Arm) -> None:
         """One storm, recorded. Raises RunError if several fail in a row or no new connection succeeds, LoadStopped at a limit of the cell."""
@@ -119,6 +122,7 @@ class Storms:
             if self._failures >= MAX_FAILURES:
                 raise RunError(f"storm, {arm} arm: {error}") from None
             self._away.update(self._pair.connect)
+            self._ready.clear()
             return
         self._failures = 0
         session.measured.record.append_beside(record)
@@ -135,7 +139,9 @@ class Storms:
         """New connections to the server that the established ones use."""
         arm = draft.arm
         self.settle()
-        self._open_others(arm, self._pair, draft.wanted)
+        if arm not in self._ready:
+            self._open_others(arm, self._pair)
+            self._ready.add(arm)
         before = self._part(draft, 1)
         storm = self._begin(draft)
         try:
@@ -152,7 +158,7 @@ class Storms:
         with bench.shared.apart():
             number = self._session.number * PLACES + self._fresh
             standby = server_pairs.start(bench, number, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
-            self._open_others(arm, standby, draft.wanted)
+            self._open_others(arm, standby)
             before = self._part(draft, 1)
             began = time.monotonic()
             storm = self._begin(draft)
@@ -171,11 +177,14 @@ class Storms:
             self._others.disconnect(arm)
         return record
 
-    def _open_others(self, arm: Arm, pair: ServerPair, wanted: int) -> None:
-        """Make one of the new connections, which shows how they are encrypted and lets the server know the account."""
-        slots = self._storm.clients or min(connection_loads.SLOTS, wanted)
+    def _open_others(self, arm: Arm, pair: ServerPair) -> None:
+        """Make one of the new connections, which shows how they are encrypted and lets the server know the account, and one more operation:
+        the first slice of an arm takes 50 ms longer where the client closes its connections.
+        """
+        slots = connection_loads.new_connections(self._bench.planned)
         try:
             answer = self._others.connect(arm, pair.connect[arm] | {"per_request": True, "connections": slots})
+            self._others.slice(arm, LIMIT_S, discard=0.0, operations=1)
         except AgentError as error:
             raise RunError(f"storm, {arm} arm: a new connection beside the established ones failed: {error}") from None
         as_proven(pair, arm, answer, self._proven_of(arm))

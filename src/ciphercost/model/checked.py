@@ -298,7 +298,9 @@ def storm(record: StormSlice, cells: Sequence[CellFacts] | None, where: object) 
     if not problem and not record.error:
         missing = [name for name, answer in parts.items() if answer is None]
         longer = [
-            name for name, answer in parts.items() if answer and name != "back" and answer.seconds > LONGER * record.length + 0.01
+            name
+            for name, answer in parts.items()
+            if answer and name != "back" and answer.seconds > LONGER * record.length + 0.01
         ]
         problem = f"`{missing[0]}` is missing, without an `error`" if missing else ""
         problem = problem or (f"`{longer[0]}.seconds` is longer than the part ({record.length:g} s)" if longer else "")

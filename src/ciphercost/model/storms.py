@@ -90,5 +90,3 @@ class StormResult(msgspec.Struct, frozen=True, omit_defaults=True):
     ratios: dict[str, Estimate]
     """encrypted ÷ plain, by the keys of `levels`."""
     arms: dict[str, StormArm]
-
-

@@ -43,7 +43,9 @@ def storm_of(text: str) -> Storm:
     if word == "rotation":
         lifetime, slash, pool = value.partition("/")
         if not slash:
-            raise UsageError(f"--storm {text}: a rotation has a lifetime and a pool's connections; write rotation=30m/15")
+            raise UsageError(
+                f"--storm {text}: a rotation has a lifetime and a pool's connections; write rotation=30m/15"
+            )
         every = units.duration(lifetime, f"--storm {text}")
         if every <= 0:
             raise UsageError(f"--storm {text}: the lifetime must be above 0")
@@ -58,7 +60,9 @@ def storm_of(text: str) -> Storm:
 
 def _count(text: str, whole: str) -> int:
     if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= MOST_CLIENTS:
-        raise UsageError(f"--storm {whole}: '{text}' is not a number of connections from 1 to {MOST_CLIENTS:,}; {EXAMPLE}")
+        raise UsageError(
+            f"--storm {whole}: '{text}' is not a number of connections from 1 to {MOST_CLIENTS:,}; {EXAMPLE}"
+        )
     return int(text)
 
 
@@ -93,13 +97,17 @@ def _check(planned: PlannedCell, option: str) -> None:
     """Refuse cells without connections that an agent of ours keeps open. Raises UsageError."""
     cell, engine = planned.spec, planned.engine
     if engine.embedded:
-        raise UsageError(f"{option}: {cell.engine} runs in the client and has no connections; use a server, or remove the option")
+        raise UsageError(
+            f"{option}: {cell.engine} runs in the client and has no connections; use a server, or remove the option"
+        )
     if planned.mechanism.layer not in ("transit", "control"):
         raise UsageError(
             f"{option}: shows what encrypted connections cost, and {cell.mechanism} encrypts none; use {cell.engine}:tls, or remove the option"
         )
     if planned.client or engine.by_jdbc or (planned.reference and planned.reference.client):
-        raise UsageError(f"{option}: only the Rust agent opens its connections; remove {clients.option(cell) if planned.client else cell.engine}")
+        raise UsageError(
+            f"{option}: only the Rust agent opens its connections; remove {clients.option(cell) if planned.client else cell.engine}"
+        )
     if planned.opens:
         raise UsageError(
             f"{option}: the established connections stay open, and here each operation opens its own; use another workload, or remove the option"
@@ -143,7 +151,7 @@ def new_connections(planned: PlannedCell) -> int:
     """Connections that a storm has open at once beside the established ones. Pure."""
     if planned.storm is None:
         return 0
-    return planned.storm.clients or SLOTS
+    return planned.storm.clients or min(SLOTS, math.ceil(planned.storm.rate))
 
 
 def server_clients(planned: PlannedCell) -> int:
@@ -179,4 +187,6 @@ def check_spec(spec: Spec, cells: Sequence[PlannedCell]) -> None:
         return
     option = "--storm" if loaded[0].storm else "--connections"
     if spec.cluster:
-        raise UsageError(f"{option}: only this machine's own agent opens the connections; remove --cluster, or remove {option}")
+        raise UsageError(
+            f"{option}: only this machine's own agent opens the connections; remove --cluster, or remove {option}"
+        )
