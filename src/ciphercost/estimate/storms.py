@@ -13,7 +13,7 @@ from ciphercost.estimate import statistics
 from ciphercost.estimate.histogram import bounds, quantiles
 from ciphercost.estimate.statistics import Floats, Interval
 from ciphercost.estimate.to_estimate import around, to_estimate
-from ciphercost.model.histogram import decode, merge
+from ciphercost.model.histogram import decode
 from ciphercost.model.result import Cell, Warning_
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm, Mode
@@ -23,7 +23,7 @@ REFUSED, FAILED = "connections-refused", "storms-failed"
 PARTS = ("before", "during", "after")
 QUANTILES = (("p50", 0.5), ("p99", 0.99))
 LEAST_BEYOND = 10
-"""Operations beyond a quantile, in an arm's two storms of a block, that it needs."""
+"""Operations beyond a quantile, in each storm, that it needs."""
 LEAST_BLOCKS = 2
 UNITS = {"throughput": "operations/s"}
 
@@ -109,11 +109,15 @@ def figures(both: Sequence[StormSlice]) -> dict[str, float]:
 
 
 def _quantiles(answers: Sequence[AgentSlice], name: str) -> dict[str, float]:
-    """Logs of the quantiles of several answers together that have LEAST_BEYOND operations beyond them, ms."""
-    merged = merge([decode(answer.histogram) for answer in answers])
-    told = [(label, share) for label, share in QUANTILES if merged.total * (1 - share) >= LEAST_BEYOND]
-    values = quantiles(merged, [share for _, share in told])
-    return {name.format(label): math.log(value / 1e6) for (label, _), value in zip(told, values, strict=True)}
+    """Mean logs of the quantiles of answers that all have LEAST_BEYOND operations beyond them, ms.
+
+    Not those of all operations together, which a drift between two storms would make quantiles of a mixture.
+    """
+    few = min(answer.operations for answer in answers)
+    told = [(label, share) for label, share in QUANTILES if few * (1 - share) >= LEAST_BEYOND - 1e-9]
+    values = np.array([quantiles(decode(answer.histogram), [share for _, share in told]) for answer in answers])
+    logs = np.log(values / 1e6).mean(axis=0)
+    return {name.format(label): float(value) for (label, _), value in zip(told, logs, strict=True)}
 
 
 def complete(slices: Iterable[StormSlice]) -> dict[tuple[int, int], list[StormSlice]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
@@ -45,12 +45,11 @@ def phase(
 
     `blocks`: their orders decide which arm goes first in two steps. `proven`: what each arm's proof negotiated.
     """
-    most = bench.planned.idle_connections
+    most, measured = bench.planned.idle_connections, session.measured
     if not most:
         return
-    session.display.phase(session.measured.number, session.number, "memory per connection")
+    session.display.phase(measured.number, session.number, "memory per connection")
     session.rest()
-    sizes = [(number + 1) * most // STEPS - number * most // STEPS for number in range(STEPS)]
     with contextlib.ExitStack() as stack:
         sides: dict[Arm, Side] = {}
         for arm in pair.connect:
@@ -59,101 +58,103 @@ def phase(
             fresh = server_pairs.start(bench, number, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
             agent = stack.enter_context(bench.agent(fresh))
             of = proven[arm if pair.side(arm) == "encrypted" else "encrypted"]
-            sides[arm] = Side(arm, fresh, agent, of, session.measured.seed)
-        programs = {"traffic": bench.program, "response": bench.program.with_large()}
-        for side in sides.values():
-            side.warm_up(programs.values())
-        for moment in MOMENTS:
-            if moment != "handshake":
-                if (program := programs[moment]) is None:
-                    break
-                for side in sides.values():
-                    side.agent.program(program.seeded(session.measured.seed))
-            _ramp(session, blocks, sides, moment, sizes)
+            sides[arm] = Side(arm, fresh, agent, of, measured.seed)
+        for level in levels(sides, bench.program, most, blocks):
+            measured.record.append_beside(msgspec.structs.replace(level, cell=measured.number, session=session.number))
     yield
 
 
-def _ramp(
-    session: Session, blocks: Iterator[Block], sides: Mapping[Arm, Side], moment: Moment, sizes: list[int]
-) -> None:
-    """Bring all connections of both arms to a moment, step by step, and record the level after each step."""
-    for arm in sides:
-        _record(session, sides[arm], moment, 0)
-    done = 0
-    order: Iterator[Arm] = iter(())
-    for step, size in enumerate(sizes):
-        if step % 2 == 0:
-            order = iter(next(blocks).arms[1:])
-        done += size
-        for arm in (next(order), next(order)):
-            side = sides[arm]
-            try:
-                side.open(step, size) if moment == "handshake" else side.operate(step, size)
-            except AgentError as error:
-                raise RunError(f"idle connections, {arm} arm, {done} of {sum(sizes)}: {error}") from None
-            time.sleep(SETTLE_S)
-            _record(session, side, moment, done)
+def levels(sides: Mapping[Arm, Side], program: Program, most: int, blocks: Iterator[Block]) -> Iterator[MemoryLevel]:
+    """The levels of all ramps, up to `most` connections of each arm, as of cell 0 and session 1. Raises RunError, Unproven."""
+    programs: dict[Moment, Program | None] = {"traffic": program, "response": program.with_large()}
+    for side in sides.values():
+        with _told(side, WARM_UP, WARM_UP):
+            side.warm_up(programs)
+    sizes = [(number + 1) * most // STEPS - number * most // STEPS for number in range(STEPS)]
+    for moment in MOMENTS:
+        if moment != "handshake":
+            if (used := programs[moment]) is None:
+                return
+            for side in sides.values():
+                side.run(used)
+        yield from (side.level(moment, 0) for side in sides.values())
+        done = 0
+        order: Iterator[Arm] = iter(())
+        for step, size in enumerate(sizes):
+            if step % 2 == 0:
+                order = iter(next(blocks).arms[1:])
+            done += size
+            for arm in (next(order), next(order)):
+                with _told(sides[arm], done, most):
+                    sides[arm].go(moment, step, size)
+                time.sleep(SETTLE_S)
+                yield sides[arm].level(moment, done)
 
 
-def _record(session: Session, side: Side, moment: Moment, connections: int) -> None:
-    server, hop, client = (memory_pss(pids()) for pids in (side.server, side.hop, side.client))
-    if not server:
-        raise RunError("idle connections: the server's processes can't be seen from here, so its memory is unknown")
-    session.measured.record.append_beside(
-        MemoryLevel(
-            cell=session.measured.number,
-            session=session.number,
-            arm=side.arm,
-            moment=moment,
-            connections=connections,
-            server=server,
-            client=client,
-            hop=hop,
-            kernel=tcp_bytes(side.ports),
-        )
-    )
+@contextlib.contextmanager
+def _told(side: Side, done: int, most: int) -> Iterator[None]:
+    """Say at how many connections an agent's request failed."""
+    try:
+        yield
+    except AgentError as error:
+        raise RunError(f"idle connections, {side.arm} arm, {done} of {most}: {error}") from None
 
 
 class Side:
     """One arm's fresh server and the agent that holds its idle connections."""
 
     def __init__(self, arm: Arm, pair: ServerPair, agent: Agent, proven: Connected, seed: int) -> None:
-        self.arm, self.agent = arm, agent
-        self._pair, self._proven, self._seed = pair, proven, seed
+        self.arm = arm
+        self._pair, self._agent, self._proven, self._seed = pair, agent, proven, seed
         server = pair.by_arm[arm]
         ways = (
             pair.connect[arm].port,
             server.connection().port,
             *(way.get("port", 0) for way in server.other_ports.values()),
         )
-        self.ports = {port for port in ways if port}
+        self._ports = {port for port in ways if port}
         """Of the connections to the hop and to the server."""
 
-    def warm_up(self, programs: Iterable[Program | None]) -> None:
+    def warm_up(self, programs: Mapping[Moment, Program | None]) -> None:
         """Let some connections go through all moments: what a server and an agent need once is in no slope. Raises AgentError, Unproven."""
-        self.open(WARM, WARM_UP)
-        for program in filter(None, programs):
-            self.agent.program(program.seeded(self._seed))
-            self.operate(WARM, WARM_UP)
-            self.agent.program(msgspec.structs.replace(program, transactions=()))
+        self.go("handshake", WARM, WARM_UP)
+        for moment, program in programs.items():
+            if program is not None:
+                self.run(program)
+                self.go(moment, WARM, WARM_UP)
+                # Connections that open later must not prepare its statements.
+                self.run(msgspec.structs.replace(program, transactions=()))
 
-    def open(self, step: int, size: int) -> None:
-        """Open the connections of a step. Raises AgentError, Unproven."""
-        answer = self.agent.connect(f"{self.arm}-{step}", self._pair.connect[self.arm] | {"connections": size})
-        as_proven(self._pair, self.arm, answer, self._proven)
+    def run(self, program: Program) -> None:
+        """The operation of the steps from now on."""
+        self._agent.program(program.seeded(self._seed))
 
-    def operate(self, step: int, size: int) -> None:
-        """One operation on each connection of a step. Raises AgentError."""
-        answer = self.agent.slice(f"{self.arm}-{step}", LIMIT_S, discard=0.0, seed=self._seed + step, operations=size)
-        if answer.errors:
-            raise AgentError(answer.first_error)
+    def go(self, moment: Moment, step: int, size: int) -> None:
+        """Open the connections of a step, or let each have one operation. Raises AgentError, Unproven."""
+        name = f"{self.arm}-{step}"
+        if moment == "handshake":
+            answer = self._agent.connect(name, self._pair.connect[self.arm] | {"connections": size})
+            as_proven(self._pair, self.arm, answer, self._proven)
+            return
+        done = self._agent.slice(name, LIMIT_S, discard=0.0, seed=self._seed + step, operations=size)
+        if done.errors:
+            raise AgentError(done.first_error)
 
-    def server(self) -> list[int]:
+    def level(self, moment: Moment, connections: int) -> MemoryLevel:
+        """What this arm's processes hold now. Raises RunError."""
         server = self._pair.by_arm[self.arm]
-        return [pid for root in (server.pid, *(server.volume.pids if server.volume else ())) for pid in tree(root)]
-
-    def hop(self) -> list[int]:
-        return [pid for root in self._pair.hop_pids(self.arm) for pid in tree(root)]
-
-    def client(self) -> list[int]:
-        return tree(self.agent.pid)
+        roots = (server.pid, *(server.volume.pids if server.volume else ()))
+        held = memory_pss(pid for root in roots for pid in tree(root))
+        if not held:
+            raise RunError("idle connections: the server's processes can't be seen from here, so its memory is unknown")
+        return MemoryLevel(
+            cell=0,
+            session=1,
+            arm=self.arm,
+            moment=moment,
+            connections=connections,
+            server=held,
+            client=memory_pss(tree(self._agent.pid)),
+            hop=memory_pss(pid for root in self._pair.hop_pids(self.arm) for pid in tree(root)),
+            kernel=tcp_bytes(self._ports),
+        )

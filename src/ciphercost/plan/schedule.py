@@ -301,6 +301,21 @@ def latency_slice_length(latency_s: float, rate: float, slice_seconds: float) ->
     return max(slice_seconds, min(wanted, room))
 
 
+FAILOVER_S, CONNECTION_S = 2.0, 0.02
+"""Seconds to start a fresh server for a failover; and those of an idle connection of either arm, with all its measurements."""
+
+
+def beside_s(spec: Spec, cell: CellSpec) -> float:
+    """Estimated seconds of each session for storms and memory per connection, which come beside the load."""
+    seconds = 0.0
+    if cell.storm or cell.workload == "storm":
+        blocks, failover = storm_blocks(spec), cell.storm.startswith("failover")
+        seconds += blocks * (3 * SLICES_A_BLOCK * storm_part(spec) + 5 * FAILOVER_S * failover)
+    if cell.connections or cell.workload == "idle-connections":
+        seconds += 10.0 + CONNECTION_S * (cell.connections or 500)
+    return seconds
+
+
 COMPILING = 4.0
 """Seconds that a virtual machine needs to start and to compile the measured code."""
 
@@ -308,8 +323,11 @@ COMPILING = 4.0
 def time_estimate(spec: Spec, setup_s: float = 3.0) -> float:
     """Estimated duration of a whole run, seconds, for the message at its start. `setup_s`: start, data load and proof of
     one session."""
-    budgets = [(budget(spec, cell), COMPILING if clients.compiles(cell) else 0.0) for cell in spec.cells]
-    return sum(b.total_s + b.sessions * (setup_s + compiling) for b, compiling in budgets)
+    budgets = [
+        (budget(spec, cell), (COMPILING if clients.compiles(cell) else 0.0) + beside_s(spec, cell))
+        for cell in spec.cells
+    ]
+    return sum(b.total_s + b.sessions * (setup_s + more) for b, more in budgets)
 
 
 # ── pilot ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
