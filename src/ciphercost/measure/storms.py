@@ -35,6 +35,8 @@ LOAD = 0.5
 """Rate of the established connections ÷ that of the cell's open loop, unless `--rate` is given: a storm needs CPU time of its own."""
 AT_ONCE_S = 0.001
 """Time in which connections that begin at once are due."""
+WORK = 3
+"""Operations of each established connection before it counts as one that was always there."""
 LIMIT_S = 60.0
 """Seconds that new connections may take in all beyond their part."""
 PLACES = 1000
@@ -130,9 +132,12 @@ class Storms:
         self._check(record)
 
     def settle(self) -> None:
-        """Bring established connections that are elsewhere back to the session's own server."""
+        """Bring established connections that are elsewhere back to the session's own server, and let each work: the first operations of a
+        connection take longer.
+        """
         for arm in [arm for arm in self._pair.login_order if arm in self._away]:
             self._agent.connect(arm, self._pair.connect[arm])
+            self._agent.slice(arm, LIMIT_S, discard=0.0, operations=WORK * self._pair.connect[arm].connections)
         self._away.clear()
 
     def _beside(self, draft: StormSlice) -> StormSlice:
