@@ -27,13 +27,10 @@ def answer(operations: int, latency_ms: float, errors: int = 0) -> AgentSlice:
     octave = max(0, low.bit_length() - 11)
     index = ((octave + 1) << 10) + (low >> octave) - 1024 if octave else low
     histogram = encode(Histogram(Layout(0, 10), np.array([index]), np.array([operations])))
-    empty = dict.fromkeys(
-        ("rows", "cpu_user_ns", "cpu_system_ns", "bytes_sent", "bytes_received", "segments_sent", "segments_received"),
-        0,
-    )
     return AgentSlice(
-        arm="plain", seconds=LENGTH, operations=operations, errors=errors, checksum="", connects=0, resumed=0, late=0, threads=1,
-        histogram=histogram, error_kinds=f"53300={errors}" if errors else "", **empty,
+        arm="plain", seconds=LENGTH, operations=operations, errors=errors, rows=0, checksum="", cpu_user_ns=0, cpu_system_ns=0, bytes_sent=0,
+        bytes_received=0, segments_sent=0, segments_received=0, connects=0, resumed=0, late=0, threads=1, histogram=histogram,
+        error_kinds=f"53300={errors}" if errors else "",
     )  # fmt: skip
 
 

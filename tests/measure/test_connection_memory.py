@@ -23,6 +23,7 @@ from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import schedule
+from ciphercost.plan.connection_loads import STEPS
 from ciphercost.provision.server_pair import ServerPair
 
 KEPT = 50_000
@@ -79,7 +80,7 @@ def test_fifty_kilobytes_for_each_connection_are_found_within_five_percent(
     levels = list(connection_memory.levels(sides, program, CONNECTIONS, schedule.blocks(1, 0, 1)))
     known = estimates.result(levels)
     assert known is not None
-    assert (known.connections, known.steps) == (CONNECTIONS, connection_memory.STEPS)
+    assert (known.connections, known.steps) == (CONNECTIONS, STEPS)
     for moment in ("handshake", "traffic", "response"):
         added = known.added[moment]["server"]
         assert added.bytes == pytest.approx(KEPT, rel=0.05)

@@ -112,7 +112,7 @@ def _ramps(records: Sequence[MemoryLevel]) -> dict[tuple[str, str], dict[str, Li
     grouped: dict[tuple[str, str], list[MemoryLevel]] = defaultdict(list)
     for record in records:
         grouped[record.arm, record.moment].append(record)
-    ramps = {
+    ramps: dict[tuple[str, str], dict[str, Line]] = {
         key: {holder: line([one.connections for one in of], [getattr(one, holder) for one in of]) for holder in HOLDERS}
         for key, of in grouped.items()
         if len({one.connections for one in of}) >= LEAST_LEVELS
