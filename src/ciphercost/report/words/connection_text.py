@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate.notation import interval, number, worded
 from ciphercost.model.connection_memory import HOLDERS, MOMENTS, Slope
@@ -34,7 +34,8 @@ def storm_head(storm: StormResult) -> str:
         return f"while {storm.wanted:,} others connect in {storm.seconds:g} s"
     if storm.kind == "failover":
         return f"failover: {storm.wanted:,} clients at once on a fresh server"
-    return f"rotation: {storm.wanted:,} connections renewed at once"
+    lifetime = storm.asked.partition("=")[2].partition("/")[0]
+    return f"rotation: {storm.wanted:,} connections renewed at once, as every {lifetime}"
 
 
 def storm(cell: Cell) -> Iterator[Row]:
@@ -82,6 +83,74 @@ def storm_lines(cell: Cell) -> Iterator[str]:
             yield f"{arm}, before → during → after: {'; '.join(parts)}"
         if of.refused:
             yield f"{arm}: {of.refused:,} of {of.wanted:,} new connections failed ({of.reasons})"
+
+
+MOST_SENTENCES = 3
+"""Cells that the first screen speaks of at most."""
+
+
+def sentences(cells: Sequence[Cell]) -> Iterator[str]:
+    """What the first screen says of storms and of memory per connection."""
+    told = [cell for cell in cells if cell.storm or cell.connection_memory][:MOST_SENTENCES]
+    for cell in told:
+        whose = (
+            f"{cell.engine}, {cell.variant}: "
+            if len(told) > 1 and cell.variant
+            else f"{cell.engine}: " * (len(told) > 1)
+        )
+        if cell.storm is not None and (sentence := _of_storm(cell, cell.storm)):
+            yield whose + sentence
+        if cell.connection_memory is not None:
+            yield whose + _of_memory(cell)
+
+
+def _of_storm(cell: Cell, of: StormResult) -> str:
+    """The figure of a storm that matters most; empty: it has none."""
+    if of.kind == "failover":
+        keys = ("back_last", "back_p99", "back_p50")
+        begin = f"After a failover, of {of.wanted:,} clients at once"
+    else:
+        keys = ("latency_p99_during", "latency_p50_during", "throughput_during")
+        begin = (
+            f"While {of.wanted:,} others connect in {of.seconds:g} s"
+            if of.kind == "rate"
+            else f"While {of.wanted:,} connections are renewed"
+        )
+    key = next((name for name in keys if name in of.ratios), "")
+    if not key:
+        return ""
+    words = {
+        "back_last": "the last one is back",
+        "back_p99": "99 % are back",
+        "back_p50": "half are back",
+        "latency_p99_during": "the established ones' latency p99 is",
+        "latency_p50_during": "the established ones' median latency is",
+        "throughput_during": "the established ones do",
+    }[key]
+    rate, estimate = key.startswith("throughput"), of.ratios[key]
+    direction = FASTER if rate else ("later", "sooner") if key.startswith("back") else LATER
+    levels = " → ".join(number(of.arms[arm].levels[key]) for arm in ARMS)
+    change = worded(estimate, *direction)
+    many = (
+        (" as late" if key.startswith("back") else " as long") * change.endswith("times")
+        if not rate
+        else " operations/s"
+    )
+    return (
+        f"{begin}, {words} {change}{many} with {cell.mechanism} (95 % CI {interval(estimate, *direction)}): "
+        f"{levels} {'/s' if rate else 'ms'}."
+    )
+
+
+def _of_memory(cell: Cell) -> str:
+    known = cell.connection_memory
+    assert known is not None
+    moment = [name for name in MOMENTS if name in known.added][-1]
+    added, both = known.added[moment]["server"], [known.arms[arm][moment]["server"].bytes / 1e3 for arm in ARMS]
+    return (
+        f"Each connection with {cell.mechanism} holds {added.bytes / 1e3:,.1f} kB more of the server's memory after {AFTER[moment]} (95 % CI "
+        f"{added.low / 1e3:,.1f} to {added.high / 1e3:,.1f}): {both[0]:,.1f} → {both[1]:,.1f} kB."
+    )
 
 
 def memory_head(cell: Cell) -> str:
