@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -61,7 +61,8 @@ def phase(
         raise RunError(
             "storm: no rate for the established connections, because the cell has no capacity phase; give one with --rate"
         )
-    with bench.agent(pair) as others, ThreadPoolExecutor(1) as pool:
+    # The agent ends first, so that nothing waits for its answer after Ctrl-C.
+    with ThreadPoolExecutor(1) as pool, bench.agent(pair) as others:
         others.program(bench.program.seeded(session.measured.seed))
         storms = Storms(session, storm, rate, bench, pair, agent, others, proven, pool)
         for block in itertools.islice(blocks, schedule.storm_blocks(session.measured.spec)):
@@ -149,11 +150,9 @@ class Storms:
             self._ready.add(arm)
         before = self._part(draft, 1)
         storm = self._begin(draft)
-        try:
+        with _awaited(storm):
             during, after = self._part(draft, 2), self._part(draft, 3)
-        finally:
-            back = self._ended(storm)
-        return msgspec.structs.replace(draft, before=before, during=during, after=after, back=back())
+        return msgspec.structs.replace(draft, before=before, during=during, after=after, back=storm.result())
 
     def _failover(self, draft: StormSlice) -> StormSlice:
         """All connections of the arm to a fresh server."""
@@ -168,15 +167,13 @@ class Storms:
             began = time.monotonic()
             storm = self._begin(draft)
             self._away.add(arm)
-            try:
+            with _awaited(storm):
                 answer = self._agent.connect(arm, standby.connect[arm])
                 reconnect = time.monotonic() - began
                 as_proven(standby, arm, answer, self._proven_of(arm))
                 during, after = self._part(draft, 2), self._part(draft, 3)
-            finally:
-                back = self._ended(storm)
             record = msgspec.structs.replace(
-                draft, before=before, during=during, after=after, back=back(), reconnect_s=reconnect
+                draft, before=before, during=during, after=after, back=storm.result(), reconnect_s=reconnect
             )
             self.settle()
             self._others.disconnect(arm)
@@ -226,12 +223,6 @@ class Storms:
             operations=draft.wanted,
         )
 
-    def _ended(self, storm: Future[AgentSlice]) -> Callable[[], AgentSlice]:
-        """Wait for the new connections. Returns what gives their answer, or raises their error."""
-        with contextlib.suppress(AgentError, RunError):
-            storm.result()
-        return storm.result
-
     def _check(self, record: StormSlice) -> None:
         """Raises RunError if no new connection succeeded."""
         back = record.back
@@ -241,3 +232,13 @@ class Storms:
             f"storm, {record.arm} arm: all {back.errors} new connections failed: {back.first_error}; the server may be at its connection "
             "limit: raise that, or use fewer --clients or a smaller --storm"
         )
+
+
+@contextlib.contextmanager
+def _awaited(storm: Future[AgentSlice]) -> Iterator[None]:
+    """Where a request of the established connections fails, wait for the new ones: their agent takes the next request only then."""
+    try:
+        yield
+    except AgentError:
+        storm.exception()
+        raise
