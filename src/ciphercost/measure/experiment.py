@@ -17,7 +17,7 @@ from ciphercost.host import idle, idle_setting, run_ownership
 from ciphercost.load.agent import Agent
 from ciphercost.load.driver_agent import DriverAgent
 from ciphercost.load.jdbc import options as jdbc_options
-from ciphercost.measure import enciphered, fio, profiling, round_trips, site
+from ciphercost.measure import connection_memory, enciphered, fio, profiling, round_trips, site, storms
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.command_cell import open_commands
@@ -328,9 +328,19 @@ def open_unit(
     by_java = jdbc_options.WORD in agent.hello.drivers.split()
     profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch, by_java=by_java)
     stack.callback(profiled.close)
+    beside = (
+        storms.phase(
+            load, schedule.blocks(seed, measurement.number, session, schedule.STORMY), bench, pair, agent, connected
+        ),
+        connection_memory.phase(
+            load, schedule.blocks(seed, measurement.number, session, schedule.MEMORY), bench, pair, connected
+        ),
+    )
+    for phase in beside:
+        stack.callback(phase.close)
     pair.watch.check()  # so that it knows the processes that the servers have now
     settle, *counting, search = load.phases()
-    phases = settle, *(enciphered.counted(load, bench, agent, phase) for phase in counting), search, profiled
+    phases = settle, *(enciphered.counted(load, bench, agent, phase) for phase in counting), search, profiled, *beside
     return LiveCell(load, tuple(map(pair.watch.explained, phases)))
 
 
@@ -373,7 +383,7 @@ def measure_storage(session: int, unit: CellRun, pair: ServerPair, record: Recor
     for storage_slice in fio.measure(
         directories, session, facts.seed, unit.bench.supervisor, cell=measurement.number, blocks=blocks, size=size
     ):
-        record.append_storage(storage_slice)
+        record.append_beside(storage_slice)
 
 
 @contextlib.contextmanager

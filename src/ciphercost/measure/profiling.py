@@ -88,7 +88,7 @@ def phase(
             if compiled is not None:
                 compiled.unlink(missing_ok=True)
         for profile_slice in slices:
-            session.measured.record.append_profile(profile_slice)
+            session.measured.record.append_beside(profile_slice)
 
 
 @contextlib.contextmanager

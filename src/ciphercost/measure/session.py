@@ -121,10 +121,10 @@ class Session:
         """Another cell runs now: the time until the next slice does not count as the controller's."""
         self._last_answer = 0.0
 
-    def alone(self, arm: Arm) -> None:
-        """Let this arm's server work without the other, as in a slice."""
+    def alone(self, arm: Arm, phase: Phase = "capacity") -> None:
+        """Let this arm's server work without the other, as in a slice of this phase."""
         self._pause.only(arm)
-        self._awake.keep(self._polling("capacity"))
+        self._awake.keep(self._polling(phase))
 
     def rest(self) -> None:
         """Stop both servers of this cell until its next turn."""
@@ -262,6 +262,13 @@ class Session:
         """Open loop: one fixed rate for both arms, each request timed from its scheduled start."""
         if not self.budget.latency_s:
             return
+        rate = self.open_loop_rate()
+        if rate > 0:
+            length = schedule.latency_slice_length(self.budget.latency_s, rate, self.facts.slice_seconds)
+            yield from self.run_blocks("latency", blocks, self.budget.latency_s, length, rate=rate)
+
+    def open_loop_rate(self) -> float:
+        """Operations per second of the open loop, which the first session decides; 0: unknown."""
         if not self.facts.rate:
             pilot = self.facts.capacity.get("pilot_per_s", 0.0)
             rate = self.measured.estimator.open_loop_rate(pilot, clients=self.facts.clients, think_s=self.facts.think_s)
@@ -269,9 +276,7 @@ class Session:
             rate = limits.open_loop_rate(self.cell, rate, slower)
             self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
             self.measured.record.save_facts()
-        if self.facts.rate > 0:
-            length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            yield from self.run_blocks("latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+        return self.facts.rate
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,6 +19,7 @@ from ciphercost.plan import (
     cell_checks,
     command_cells,
     conditions,
+    connection_loads,
     connection_strings,
     dump_checks,
     dump_rows,
@@ -143,7 +144,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
-    return planned
+    return connection_loads.with_loads(planned)
 
 
 def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:

@@ -26,6 +26,7 @@ records                `register`: fills the tables that `load` created with `ro
 loaded                 SQL that runs after these rows are inserted
 [documents]            for a web server: size of each path in bytes, as an expression over the parameters
 beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
+large                  a statement or request with one large response, after which memory per connection is measured; empty: there is none
 check                  SQL that reads, and must return the same on both arms
 [[transaction]]        name, weight, script; constants: variables with the texts that they always have;
                        for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
@@ -93,6 +94,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     documents: dict[str, str] = {}
     beside: str = ""
     check: str = ""
+    large: str = ""
     read_only: bool = False
     per_request: bool = False
     clients: int = 4
@@ -329,6 +331,7 @@ def prepare(
         for weighted_script in parsed(transaction)
         if weighted_script[1]
     )
+    large = str(overrides.get("large", workload.large))
     thoughts = [
         weight * script.think_us(agent_script, f"{where}, {name}") for name, weight, agent_script in transactions
     ]
@@ -340,6 +343,7 @@ def prepare(
         sealed=tables(codec) if codec else None,
         key=codec.agent_key if codec else None,
         transactions=transactions,
+        large=tuple(parsed(Transaction(name="large", script=large))) if large else (),
         read_only=workload.read_only or all(agent_script.read_only for _, _, agent_script in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
