@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps import sqlite as dumps
+from ciphercost.engines.capabilities.backups import Backup, BackupRequest, BacksUp
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
@@ -57,7 +58,7 @@ LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 
 
-class Sqlite(StoresData, CountsIo, LoadsDumps):
+class Sqlite(StoresData, CountsIo, LoadsDumps, BacksUp):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"
@@ -66,6 +67,7 @@ class Sqlite(StoresData, CountsIo, LoadsDumps):
     home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
     variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
     temporary = ("etilqs_*",)
+    backup_tools = ("vacuum-into",)
     sizes = (
         "SELECT sum(CASE m.type WHEN 'table' THEN s.pgsize END), sum(CASE m.type WHEN 'index' THEN s.pgsize END) FROM dbstat s "
         "JOIN sqlite_master m ON m.name = s.name"
@@ -102,6 +104,10 @@ class Sqlite(StoresData, CountsIo, LoadsDumps):
         if not size:
             return {}
         return {"cache_size": str(-max(size // 1024, LEAST_CACHE_KIB)), "mmap_size": "0"}
+
+    def backup(self, request: BackupRequest) -> Backup:
+        """`VACUUM INTO`, which SQLCipher encrypts with the key of the database."""
+        return Backup(statement=f"VACUUM INTO '{request.target / 'backup.sqlite'}'")
 
     def dump_of(self, path: Path) -> Dump:
         return dumps.recognised(path)
