@@ -54,6 +54,8 @@ class SqliteDirectory(Server):
         """Nothing to stop: the agent's connections are the database."""
 
 
+VACUUM, EXPORT = "vacuum-into", "sqlcipher_export"
+"""`BacksUp.backup_tools`."""
 LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 
@@ -67,7 +69,7 @@ class Sqlite(StoresData, CountsIo, LoadsDumps, BacksUp):
     home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
     variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
     temporary = ("etilqs_*",)
-    backup_tools = ("vacuum-into",)
+    backup_tools = (VACUUM, EXPORT)
     sizes = (
         "SELECT sum(CASE m.type WHEN 'table' THEN s.pgsize END), sum(CASE m.type WHEN 'index' THEN s.pgsize END) FROM dbstat s "
         "JOIN sqlite_master m ON m.name = s.name"
@@ -106,8 +108,16 @@ class Sqlite(StoresData, CountsIo, LoadsDumps, BacksUp):
         return {"cache_size": str(-max(size // 1024, LEAST_CACHE_KIB)), "mmap_size": "0"}
 
     def backup(self, request: BackupRequest) -> Backup:
-        """`VACUUM INTO`, which SQLCipher encrypts with the key of the database."""
-        return Backup(statement=f"VACUUM INTO '{request.target / 'backup.sqlite'}'")
+        """`VACUUM INTO`; with SQLCipher its own export, which both arms have: `VACUUM INTO` refuses a plain file with a reserved end of each page.
+
+        The export is encrypted with the key of the database.
+        """
+        file, to = request.target / "backup.sqlite", request.connection
+        if not (to.key or to.reserve):
+            return Backup(statement=f"VACUUM INTO '{file}'", tool=VACUUM)
+        key = "" if to.key else " KEY ''"
+        export = f"ATTACH DATABASE '{file}' AS backup{key}; SELECT sqlcipher_export('backup'); DETACH DATABASE backup"
+        return Backup(statement=export, tool=EXPORT)
 
     def dump_of(self, path: Path) -> Dump:
         return dumps.recognised(path)

@@ -71,6 +71,16 @@ def _open(path: Path | str) -> ProcFile | None:
         return None
 
 
+def _group_files(cgroups: Iterable[Path]) -> dict[str, ProcFile]:
+    """The counters of CPU time of the first control group that has each, by name."""
+    files: dict[str, ProcFile] = {}
+    for group in cgroups:
+        for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
+            if name not in files and (file := _open(group / name)):
+                files[name] = file
+    return files
+
+
 def tree(root: int) -> list[int]:
     """Process ids of `root` and everything below it, from /proc/*/stat. Empty if root is gone or 0."""
     if not root:
@@ -162,11 +172,7 @@ class Sampler:
         self._server = server
         self._embedded = embedded
         self._helpers = tuple(helpers)
-        self._groups: dict[str, ProcFile] = {}
-        for group in cgroups:
-            for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
-                if name not in self._groups and (file := _open(group / name)):
-                    self._groups[name] = file
+        self._groups = _group_files(cgroups)
         self._stat = ProcFile("/proc/stat")
         self._meminfo = ProcFile("/proc/meminfo")
         self._network = _open("/proc/self/net/dev")
@@ -185,6 +191,17 @@ class Sampler:
         self._stopped: Level | None = None
         self.memory = 0
         self._refreshed = 0.0
+        self.refresh()
+
+    def follow(self, server: int, cgroups: Iterable[Path]) -> None:
+        """Sample another server from here on: one that was started after the last one had ended. 0: there is none yet.
+
+        Between `begin` without a server and `stop` with a new one, all that the new one has done counts.
+        """
+        for file in self._groups.values():
+            file.close()
+        self._groups = _group_files(cgroups)
+        self._server = server
         self.refresh()
 
     def close(self) -> None:

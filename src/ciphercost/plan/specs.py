@@ -13,7 +13,15 @@ from ciphercost.load import redact
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.plan import authority_checks, cell_checks, cluster_checks, command_cells, latency_objective, schedule
+from ciphercost.plan import (
+    authority_checks,
+    cell_checks,
+    cluster_checks,
+    command_cells,
+    latency_objective,
+    operation_checks,
+    schedule,
+)
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -51,6 +59,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
     latency_objective.check(spec)
     command_cells.check_spec(spec)
+    operation_checks.check_spec(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))

@@ -34,6 +34,8 @@ class Backup(msgspec.Struct, frozen=True):
 
     command: Sequence[str] = ()
     statement: str = ""
+    tool: str = ""
+    """What makes it, if that is not the tool of the request."""
 
 
 class BacksUp(Capability):

@@ -12,12 +12,13 @@ from ciphercost.load.load_client import SliceSampler
 from ciphercost.load.operation_client import OperationClient
 from ciphercost.measure.operations.backup import BackupOperation
 from ciphercost.measure.operations.context import Maker, OperationContext
+from ciphercost.measure.operations.restart import RestartOperation
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.spec import Arm
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
-MAKERS: Mapping[str, Maker] = {"backup": BackupOperation}
+MAKERS: Mapping[str, Maker] = {"backup": BackupOperation, "restart": RestartOperation}
 
 
 def client(

@@ -45,6 +45,7 @@ class BackupOperation(Operation):
             self._backups[arm] = engine.backup(
                 BackupRequest(self.tool, bench.installation, connection, server.directory, self._targets[arm], secrets)
             )
+        self.tool = self._backups["plain"].tool or self.tool
         self._seen: set[Arm] = set()
         env = {**child_environment(bench.mask), RUN_MARK: bench.supervisor.run_id, OWNER_MARK: identity()}
         self._process = CommandProcess(env, bench.logs / "commands.log")
@@ -53,6 +54,9 @@ class BackupOperation(Operation):
 
     def prepare(self, arm: Arm) -> None:
         self.clear(arm)
+        if cache.empties(self._context.bench.cell):
+            volume = self._context.pair.by_arm[arm].volume
+            self._context.facts.encryption["page_cache"] = cache.drop([volume.path, *volume.backing] if volume else [])
         self._targets[arm].mkdir(mode=0o700)
         if not self._context.bench.engine.embedded:
             hand_over(self._targets[arm])

@@ -1,0 +1,71 @@
+"""A restart after a crash: the server is killed with changes that no checkpoint has written, and started again on its data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from ciphercost.host import deadlines
+from ciphercost.host.procfs import tree
+from ciphercost.load.operation_client import Done, Operation
+from ciphercost.measure.operations.context import OperationContext
+from ciphercost.model.errors import RunError
+from ciphercost.model.spec import Arm
+from ciphercost.provision import cache
+
+DEATH_SECONDS = 30.0
+"""Time that killed processes may take to be gone: the kernel frees their memory first."""
+LOOK_SECONDS = 0.005
+
+
+class RestartOperation(Operation):
+    name = "restart"
+
+    def __init__(self, context: OperationContext, stack: contextlib.ExitStack) -> None:  # noqa: ARG002
+        self._context = context
+        self._changes = int(context.bench.program.parameters["changes"])
+        self._seed = 0
+
+    def prepare(self, arm: Arm) -> None:
+        """Make the same number of changes in both arms, then kill the server. What the last recovery left is written first."""
+        context = self._context
+        self._seed += 1
+        agent, pair = context.agent, context.pair
+        agent.connect(arm, pair.connect[arm])
+        agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seed, operations=self._changes)
+        agent.disconnect(arm)
+        kill(pair.by_arm[arm].pid)
+        context.sampler(arm).follow(0, ())
+        if cache.empties(context.bench.cell):
+            volume = pair.by_arm[arm].volume
+            context.facts.encryption["page_cache"] = cache.drop([volume.path, *volume.backing] if volume else [])
+
+    def execute(self, arm: Arm) -> Done:
+        context = self._context
+        bench, server = context.bench, context.pair.by_arm[arm]
+        assert server.volume is not None
+        place = bench.dataset.place(arm)
+        began = time.monotonic()
+        new = bench.start(place, server.volume, context.pair.server_cpus or None)
+        took = time.monotonic() - began
+        server.become(new)
+        context.sampler(arm).follow(server.pid, server.cgroups)
+        connection = server.connection()
+        for connections in (context.pair.connect, context.pair.direct):
+            connections[arm] |= {"host": connection.host, "port": connection.port}
+        return Done(took)
+
+
+def kill(root: int) -> None:
+    """Kill a server as a power cut would, and wait until its processes are gone. Raises RunError."""
+    pids = tree(root)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + DEATH_SECONDS
+    while any(tree(pid) for pid in pids):
+        if time.monotonic() > until:
+            raise RunError(f"the server (process {root}) does not end although it was killed")
+        time.sleep(LOOK_SECONDS)
