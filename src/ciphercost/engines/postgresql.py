@@ -21,7 +21,7 @@ from ciphercost.engines._dumps import postgresql as dumps
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._postgresql_counters import PostgresqlCounters
-from ciphercost.engines.capabilities.backups import Backup, BackupRequest, BacksUp
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
@@ -283,7 +283,9 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad, LoadsDumps, BacksUp):
+class Postgresql(
+    Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad, LoadsDumps, BacksUp
+):
     counter_reader = PostgresqlCounters
     counted_programs = SERVERS
     kept_settings = KEPT

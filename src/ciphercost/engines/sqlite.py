@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps import sqlite as dumps
-from ciphercost.engines.capabilities.backups import Backup, BackupRequest, BacksUp
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ciphercost.host import run_ownership
 from ciphercost.load import command_output
 from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.model.command_load import ToolFigures
+from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import Arm
-
 
 SHORTEST = 0.1
 """Seconds that a slice counts as, at least."""
@@ -28,6 +29,8 @@ class Done(msgspec.Struct, frozen=True):
     system_ns: int = 0
     output_bytes: int = 0
     """Bytes of the files that it made."""
+    traffic: dict[str, float] = {}
+    """Operations per second of traffic on the server: `quiet`, before it, and `meanwhile`. Empty: there was none."""
 
 
 class Operation(ABC):
@@ -101,12 +104,21 @@ class OperationClient:
             if on_counted:
                 on_counted()
             self._operation.verify(side)
+        except AgentError as error:
+            # Before what it made is removed.
+            if not (full := run_ownership.disk_full()):
+                raise
+            raise AgentError(f"{error}; {full}", error.code) from None
         finally:
             self._operation.clear(side)
         cpu = done.user_ns, done.system_ns
         answer, figures = command_output.converted(command_output.counted(1), done.seconds, cpu, self._threads, arm)
         self.reported = msgspec.structs.replace(
-            figures, tool=self._operation.tool, operation=self._operation.name, output_bytes=done.output_bytes
+            figures,
+            tool=self._operation.tool,
+            operation=self._operation.name,
+            output_bytes=done.output_bytes,
+            traffic=done.traffic,
         )
         self._longest = max(self._longest, done.seconds)
         return answer

@@ -175,7 +175,9 @@ class Session:
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
-        slowest = None if self.cell.max_rate or schedule.one_shot(self.cell) else self.measured.estimator.slowest_operation
+        slowest = (
+            None if self.cell.max_rate or schedule.one_shot(self.cell) else self.measured.estimator.slowest_operation
+        )
         room = self.budget.capacity_s / (schedule.SLICES_A_BLOCK * schedule.MIN_BLOCKS)
         return self._agent.fitting(seen.slice_length(length, self.budget, self.facts.clients, slowest), room)
 

@@ -56,3 +56,5 @@ class ToolFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the slice was, if it was one execution of an operator's task: `backup`, `restart` …; `process_s` is then its duration."""
     output_bytes: Count = 0
     """Bytes of the files that it made. 0: none, or unknown."""
+    traffic: dict[str, Amount] = {}
+    """Operations per second of the traffic on the same server: `quiet`, just before it, and `meanwhile`. Empty: there was none."""

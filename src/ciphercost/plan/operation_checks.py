@@ -9,6 +9,7 @@ from ciphercost.engines.capabilities.backups import BacksUp
 from ciphercost.engines.sqlite import VACUUM
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule
@@ -22,6 +23,10 @@ def check(cell: CellSpec, engine: Engine, mechanism: Mechanism, workload: Worklo
     if mechanism.layer != "rest":
         raise UsageError(
             f"{where} measures encryption at rest, and {cell.mechanism} is none; use a mechanism at rest (`ciphercost list mechanisms`)"
+        )
+    if not isinstance(engine, BacksUp):
+        raise UsageError(
+            f"{where} runs on postgresql, mysql, mariadb and sqlite, not on {cell.engine}; use one of these"
         )
     if cell.clients > 1:
         raise UsageError(f"--clients {cell.clients}: {where} does one thing at a time; remove --clients")
@@ -40,13 +45,20 @@ def check(cell: CellSpec, engine: Engine, mechanism: Mechanism, workload: Worklo
             shown = "" if given is True else f" {given}"
             raise UsageError(f"{option}{shown}: has no effect on {where}, which makes no requests; remove it")
     if workload.operation == "backup":
-        tools = BacksUp.of(engine).backup_tools
+        tools = engine.backup_tools
         if (tool := choices["tool"]) not in ("usual", *tools):
             raise UsageError(f"tool={tool}: {cell.engine} has no such tool; {nearest(tool, tools)}")
         if tool == VACUUM and mechanism.name == "sqlcipher":
             raise UsageError(
                 f"tool={VACUUM}: SQLCipher refuses it in the plain arm, whose pages have a reserved end too; remove tool, and both arms use "
                 "sqlcipher_export"
+            )
+    elif workload.operation == "encrypt-existing":
+        assert isinstance(mechanism, AtRest)
+        if not mechanism.loaded_once and type(mechanism).conversion is AtRest.conversion:
+            raise UsageError(
+                f"{where}: ciphercost can't encrypt existing data with {cell.mechanism}; use innodb-tde, mariadb-tde, sqlcipher, or a file system "
+                "(fscrypt, gocryptfs, cryfs, path)"
             )
     elif engine.embedded:
         raise UsageError(

@@ -20,7 +20,7 @@ from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import NO_SOCKET_LOGIN, WHICH_SERVER, RunningServer
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
-from ciphercost.engines.capabilities.backups import Backup, BackupRequest, BacksUp
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema

@@ -12,13 +12,19 @@ from ciphercost.load.load_client import SliceSampler
 from ciphercost.load.operation_client import OperationClient
 from ciphercost.measure.operations.backup import BackupOperation
 from ciphercost.measure.operations.context import Maker, OperationContext
+from ciphercost.measure.operations.encrypt_existing import encrypt_existing
 from ciphercost.measure.operations.restart import RestartOperation
+from ciphercost.measure.operations.traffic import WithTraffic
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.spec import Arm
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
-MAKERS: Mapping[str, Maker] = {"backup": BackupOperation, "restart": RestartOperation}
+MAKERS: Mapping[str, Maker] = {
+    "backup": BackupOperation,
+    "restart": RestartOperation,
+    "encrypt-existing": encrypt_existing,
+}
 
 
 def client(
@@ -37,4 +43,6 @@ def client(
     stack.callback(shutil.rmtree, directory, ignore_errors=True)
     context = OperationContext(bench, pair, agent, facts, samplers, directory)
     operation = MAKERS[bench.program.operation](context, stack)
+    if bench.planned.choices.get("traffic") == "on":
+        operation = WithTraffic(operation, context)
     return OperationClient(operation, agent.pid, len(pair.agent_cpus) or 1)

@@ -5,18 +5,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from pathlib import Path
 
-from ciphercost.engines.capabilities.backups import Backup, BackupRequest, BacksUp
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.host import canary_scan, deadlines, procfs
-from ciphercost.host.command_runner import Request
-from ciphercost.host.environment import child_environment
-from ciphercost.host.run_ownership import OWNER_MARK, RUN_MARK, hand_over, identity, server_user
-from ciphercost.load.command_client import check
-from ciphercost.load.command_output import MOST_OUTPUT
-from ciphercost.load.command_process import CommandProcess
+from ciphercost.host.run_ownership import hand_over
+from ciphercost.load.agent import Agent
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext
+from ciphercost.measure.operations.context import OperationContext, Tool
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS, Arm
@@ -32,7 +27,9 @@ class BackupOperation(Operation):
         self._context = context
         bench, pair = context.bench, context.pair
         engine = BacksUp.of(bench.engine)
-        self.tool = engine.backup_tools[0] if bench.planned.choices["tool"] == "usual" else bench.planned.choices["tool"]
+        self.tool = (
+            engine.backup_tools[0] if bench.planned.choices["tool"] == "usual" else bench.planned.choices["tool"]
+        )
         self._targets = {arm: context.directory / f"backup-{arm}" for arm in ARMS}
         self._backups: dict[Arm, Backup] = {}
         for arm in ARMS:
@@ -47,10 +44,9 @@ class BackupOperation(Operation):
             )
         self.tool = self._backups["plain"].tool or self.tool
         self._seen: set[Arm] = set()
-        env = {**child_environment(bench.mask), RUN_MARK: bench.supervisor.run_id, OWNER_MARK: identity()}
-        self._process = CommandProcess(env, bench.logs / "commands.log")
-        self._process.look = pair.watch.look
-        stack.callback(self._process.close)
+        self._tool = Tool(context, stack)
+        # Beside the agent whose traffic may go on.
+        self._agent: Agent = stack.enter_context(bench.helper(pair.connect["plain"]))
 
     def prepare(self, arm: Arm) -> None:
         self.clear(arm)
@@ -68,20 +64,17 @@ class BackupOperation(Operation):
 
     def _by_command(self, backup: Backup) -> tuple[float, int, int]:
         """Seconds, and CPU time of the tool in user mode and in the kernel, ns."""
-        cpus = sorted(self._context.pair.agent_cpus)
-        timeout = deadlines.load()
-        user = list(server_user() or ())
-        ended = self._process.run(
-            Request(argv=list(backup.command), timeout=timeout, most=MOST_OUTPUT, cpus=cpus, user=user)
-        )
-        check(ended, self.tool, timeout, lambda words: words.replace(f"{self._context.directory}/", ""))
+        ended = self._tool.run(backup.command, self.tool)
         return ended["seconds"], ended["user_ns"], ended["system_ns"]
 
     def _by_statement(self, arm: Arm, backup: Backup) -> tuple[float, int, int]:
-        agent = self._context.agent
+        agent = self._agent
+        agent.connect(arm, self._context.pair.connect[arm].single)
         began, before = time.monotonic(), procfs.cpu_clock_ns(agent.pid)
         agent.query(arm, backup.statement, timeout=deadlines.load())
-        return time.monotonic() - began, procfs.cpu_clock_ns(agent.pid) - before, 0
+        took, cpu = time.monotonic() - began, procfs.cpu_clock_ns(agent.pid) - before
+        agent.disconnect(arm)
+        return took, cpu, 0
 
     def clear(self, arm: Arm) -> None:
         if self._targets[arm].exists():

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import time
 
+from ciphercost.engines._network import StartedServer
 from ciphercost.host import deadlines
-from ciphercost.host.procfs import tree
 from ciphercost.load.operation_client import Done, Operation
 from ciphercost.measure.operations.context import OperationContext
-from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import cache
-
-DEATH_SECONDS = 30.0
-"""Time that killed processes may take to be gone: the kernel frees their memory first."""
-LOOK_SECONDS = 0.005
 
 
 class RestartOperation(Operation):
@@ -36,7 +29,9 @@ class RestartOperation(Operation):
         agent.connect(arm, pair.connect[arm])
         agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seed, operations=self._changes)
         agent.disconnect(arm)
-        kill(pair.by_arm[arm].pid)
+        server = pair.by_arm[arm]
+        assert isinstance(server, StartedServer)
+        server.crash()
         context.sampler(arm).follow(0, ())
         if cache.empties(context.bench.cell):
             volume = pair.by_arm[arm].volume
@@ -56,16 +51,3 @@ class RestartOperation(Operation):
         for connections in (context.pair.connect, context.pair.direct):
             connections[arm] |= {"host": connection.host, "port": connection.port}
         return Done(took)
-
-
-def kill(root: int) -> None:
-    """Kill a server as a power cut would, and wait until its processes are gone. Raises RunError."""
-    pids = tree(root)
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    until = time.monotonic() + DEATH_SECONDS
-    while any(tree(pid) for pid in pids):
-        if time.monotonic() > until:
-            raise RunError(f"the server (process {root}) does not end although it was killed")
-        time.sleep(LOOK_SECONDS)
