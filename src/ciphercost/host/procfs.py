@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import run_ownership
+from ciphercost.host import proc_file, run_ownership
 from ciphercost.host.cpu_quota import Throttling
 from ciphercost.host.proc_file import ProcFile
 from ciphercost.host.scheduling import Scheduling
@@ -62,23 +62,6 @@ class Level(msgspec.Struct, frozen=True):
     memory_available: int
     throttled_ns: int
     """How long quotas held back the groups of server, agent and controller; -1: there is none."""
-
-
-def _open(path: Path | str) -> ProcFile | None:
-    try:
-        return ProcFile(path)
-    except OSError:
-        return None
-
-
-def _group_files(cgroups: Iterable[Path]) -> dict[str, ProcFile]:
-    """The counters of CPU time of the first control group that has each, by name."""
-    files: dict[str, ProcFile] = {}
-    for group in cgroups:
-        for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
-            if name not in files and (file := _open(group / name)):
-                files[name] = file
-    return files
 
 
 def tree(root: int) -> list[int]:
@@ -172,16 +155,16 @@ class Sampler:
         self._server = server
         self._embedded = embedded
         self._helpers = tuple(helpers)
-        self._groups = _group_files(cgroups)
+        self._groups = proc_file.cpu_files(cgroups)
         self._stat = ProcFile("/proc/stat")
         self._meminfo = ProcFile("/proc/meminfo")
-        self._network = _open("/proc/self/net/dev")
-        self._disks = _open("/proc/diskstats")
+        self._network = proc_file.opened("/proc/self/net/dev")
+        self._disks = proc_file.opened("/proc/diskstats")
         self._whole_disks = whole_disks()
         self._relays = (relay,) if relay else ()
         self._hops = tuple(hops)
-        self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
-        self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
+        self._all = proc_file.opened("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+        self._all_v2 = None if self._all else proc_file.opened("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
         self._scheduling = Scheduling()
         self._throttling = Throttling((os.getpid(), server, client, *self._helpers, *self._hops))
@@ -200,7 +183,7 @@ class Sampler:
         """
         for file in self._groups.values():
             file.close()
-        self._groups = _group_files(cgroups)
+        self._groups = proc_file.cpu_files(cgroups)
         self._server = server
         self.refresh()
 
@@ -227,7 +210,7 @@ class Sampler:
         for pid in self._io.keys() - pids:
             self._io.pop(pid).close()
         for pid in pids - self._io.keys():
-            if file := _open(f"/proc/{pid}/io"):
+            if file := proc_file.opened(f"/proc/{pid}/io"):
                 self._io[pid] = file
         self.memory = memory_pss(pids)
         self._scheduling.refresh(pids)

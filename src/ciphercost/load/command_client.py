@@ -166,7 +166,7 @@ class CommandClient:
         timeout = limit or seconds + deadlines.overtime()
         if began:
             began()
-        done = self._process.run(Request(argv=list(words), timeout=timeout, most=MOST_OUTPUT, cpus=self._cpus, user=[]))
+        done = self._process.run(Request(argv=list(words), timeout=timeout, most=MOST_OUTPUT, cpus=self._cpus))
         if ended:
             ended()
         check(done, words[0], timeout, self._reader.shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ciphercost.engines.capabilities.backups import Backup, BackupRequest
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.host import tools, versions
 from ciphercost.host.run_ownership import own_file
 from ciphercost.model.errors import MissingServer
@@ -17,18 +17,26 @@ CLEAR = {MYSQLDUMP: ("--ssl-mode=DISABLED", "--get-server-public-key")}
 """What keeps the tool's connection unencrypted in both arms."""
 
 
-def backup(request: BackupRequest) -> Backup:
-    """The tool's command line. A dump is consistent and locks nothing (`--single-transaction`)."""
-    to = request.connection
-    options = own_file(request.secrets / "backup.cnf", f"[client]\npassword={reveal(to.password)}\n")
-    place = (f"--host={to.host}", f"--port={to.port}", f"--user={to.user}", *CLEAR.get(request.tool, ("--skip-ssl",)))
-    begin = (str(_program(request)), f"--defaults-file={options}")
-    if request.tool == MARIADB_BACKUP:
-        data = (f"--datadir={request.cluster / 'data'}", f"--target-dir={request.target / 'backup'}")
-        return Backup([*begin, "--backup", *place, *data])
-    return Backup(
-        [*begin, *place, "--single-transaction", f"--result-file={request.target / 'dump.sql'}", to.database or ""]
-    )
+class MysqlBackups(BacksUp):
+    """By the tools of either server."""
+
+    def backup(self, request: BackupRequest) -> Backup:
+        """The tool's command line. A dump is consistent and locks nothing (`--single-transaction`)."""
+        to = request.connection
+        options = own_file(request.secrets / "backup.cnf", f"[client]\npassword={reveal(to.password)}\n")
+        place = (
+            f"--host={to.host}",
+            f"--port={to.port}",
+            f"--user={to.user}",
+            *CLEAR.get(request.tool, ("--skip-ssl",)),
+        )
+        begin = (str(_program(request)), f"--defaults-file={options}")
+        if request.tool == MARIADB_BACKUP:
+            data = (f"--datadir={request.cluster / 'data'}", f"--target-dir={request.target / 'backup'}")
+            return Backup([*begin, "--backup", *place, *data])
+        return Backup(
+            [*begin, *place, "--single-transaction", f"--result-file={request.target / 'dump.sql'}", to.database or ""]
+        )
 
 
 def _program(request: BackupRequest) -> Path:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps.mysql import DATABASE, MARK_TABLE, LoadsMysqlDumps
-from ciphercost.engines._mysql import backups, spills
+from ciphercost.engines._mysql import spills
+from ciphercost.engines._mysql.backups import MysqlBackups
 from ciphercost.engines._mysql.counters import MysqlCounters
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import NO_SOCKET_LOGIN, WHICH_SERVER, RunningServer
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._packaged import Packaged
-from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
@@ -176,7 +176,7 @@ class Family(
     Payload,
     CountsLoad,
     LoadsMysqlDumps,
-    BacksUp,
+    MysqlBackups,
 ):
     """An engine of this family. A subclass names its programs, packages and SQL."""
 
@@ -381,9 +381,6 @@ class Family(
         """
         pool = {"innodb-buffer-pool-size": str(max(size, SMALLEST_POOL))} if size else {}
         return {**pool, "innodb-flush-method": "O_DIRECT" if direct else "fsync"}
-
-    def backup(self, request: BackupRequest) -> Backup:
-        return backups.backup(request)
 
     # ── our own database on a server you already run ──────────────────────────────────────────────────────────────────
 

@@ -9,9 +9,8 @@ import time
 from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.host import canary_scan, deadlines, procfs
 from ciphercost.host.run_ownership import hand_over
-from ciphercost.load.agent import Agent
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext, Tool
+from ciphercost.measure.operations.context import OperationContext, Tool, own_agent
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS, Arm
@@ -45,8 +44,7 @@ class BackupOperation(Operation):
         self.tool = self._backups["plain"].tool or self.tool
         self._seen: set[Arm] = set()
         self._tool = Tool(context, stack)
-        # Beside the agent whose traffic may go on.
-        self._agent: Agent = stack.enter_context(bench.helper(pair.connect["plain"]))
+        self._agent = own_agent(context, stack)
 
     def prepare(self, arm: Arm) -> None:
         self.clear(arm)

@@ -20,7 +20,7 @@ from ciphercost.load.command_process import CommandProcess
 from ciphercost.load.load_client import SliceSampler
 from ciphercost.load.operation_client import Operation
 from ciphercost.model.facts import CellFacts
-from ciphercost.model.spec import Arm
+from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
@@ -63,6 +63,15 @@ class Tool:
         ended = self._process.run(Request(argv=list(command), timeout=timeout, most=MOST_OUTPUT, cpus=cpus, user=user))
         check(ended, title, timeout, lambda words: words.replace(f"{self._context.directory}/", ""))
         return ended
+
+
+def own_agent(context: OperationContext, stack: contextlib.ExitStack) -> Agent:
+    """An agent for the task's statements, beside the one whose traffic may go on. An embedded database then runs in it, so it is sampled."""
+    agent = stack.enter_context(context.bench.helper(context.pair.connect["plain"]))
+    if context.bench.engine.embedded:
+        for arm in ARMS:
+            context.sampler(arm).follow(agent.pid, ())
+    return agent
 
 
 Maker = Callable[[OperationContext, contextlib.ExitStack], Operation]

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from ciphercost.host import canary_scan, deadlines, procfs
 from ciphercost.host.run_ownership import hand_over
-from ciphercost.load.agent import Agent
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext, Tool
+from ciphercost.measure.operations.context import OperationContext, Tool, own_agent
 from ciphercost.mechanisms._rest import AtRest, Conversion
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
@@ -74,7 +73,7 @@ class ConvertInPlace(Operation):
         bench, pair = context.bench, context.pair
         mechanism = bench.mechanism
         assert isinstance(mechanism, AtRest)
-        self._agent: Agent = stack.enter_context(bench.helper(pair.connect["plain"]))
+        self._agent = own_agent(context, stack)
         self._places = {arm: context.directory / arm for arm in ARMS}
         self._conversions: dict[Arm, Conversion] = {}
         for arm in ARMS:

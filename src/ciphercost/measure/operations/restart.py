@@ -9,7 +9,7 @@ from ciphercost.engines._network import StartedServer
 from ciphercost.host import deadlines
 from ciphercost.load.operation_client import Done, Operation
 from ciphercost.measure.operations.context import OperationContext
-from ciphercost.model.spec import Arm
+from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import cache
 
 
@@ -19,15 +19,16 @@ class RestartOperation(Operation):
     def __init__(self, context: OperationContext, stack: contextlib.ExitStack) -> None:  # noqa: ARG002
         self._context = context
         self._changes = int(context.bench.program.parameters["changes"])
-        self._seed = 0
+        self._seeds = dict.fromkeys(ARMS, 0)
+        """Of each arm's own: the changes before its n-th crash are those before the other arm's."""
 
     def prepare(self, arm: Arm) -> None:
-        """Make the same number of changes in both arms, then kill the server. What the last recovery left is written first."""
+        """Make the same number of changes in both arms, then kill the server."""
         context = self._context
-        self._seed += 1
+        self._seeds[arm] += 1
         agent, pair = context.agent, context.pair
         agent.connect(arm, pair.connect[arm])
-        agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seed, operations=self._changes)
+        agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seeds[arm], operations=self._changes)
         agent.disconnect(arm)
         server = pair.by_arm[arm]
         assert isinstance(server, StartedServer)
