@@ -131,6 +131,8 @@ class Program(msgspec.Struct, frozen=True):
     per_request: bool
     clients: int
     parameters: dict[str, int | str]
+    operation: str = ""
+    """The operator's task of which one slice is one execution; empty: a slice is many operations."""
     sealed: Tables | None = None
     """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}

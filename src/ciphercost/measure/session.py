@@ -175,14 +175,16 @@ class Session:
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
-        slowest = None if self.cell.max_rate or self.cell.command else self.measured.estimator.slowest_operation
+        slowest = (
+            None if self.cell.max_rate or schedule.one_shot(self.cell) else self.measured.estimator.slowest_operation
+        )
         room = self.budget.capacity_s / (schedule.SLICES_A_BLOCK * schedule.MIN_BLOCKS)
         return self._agent.fitting(seen.slice_length(length, self.budget, self.facts.clients, slowest), room)
 
     def _warm_up(self) -> None:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.measured.number, self.number, "warm-up")
-        coarse = self.cell.command is not None
+        coarse = schedule.one_shot(self.cell)
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate), coarse=coarse), 0.0, 0
         shortest = max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
         length = self._agent.fitting(limits.length(self.cell, shortest))

@@ -23,6 +23,7 @@ from ciphercost.plan import (
     connection_strings,
     dump_checks,
     dump_rows,
+    operation_checks,
     script_checks,
     versus,
 )
@@ -111,6 +112,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
     script_checks.check_program(cell, engine, program)
     cell_checks.check_documents(cell, engine, workload, program.documents)
     choices = _choices(cell, workload)
+    operation_checks.check(cell, engine, mechanism, workload, choices)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)

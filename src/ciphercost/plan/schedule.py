@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost import mechanisms
-from ciphercost.load import clients
+from ciphercost.load import clients, workloads
 from ciphercost.model import command_load
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
@@ -209,10 +209,20 @@ def at_rest(cell: CellSpec) -> bool:
     return mechanisms.layer_of(cell.mechanism) == "rest"
 
 
+def one_shot(cell: CellSpec) -> bool:
+    """Whether a slice of the cell is one execution of something: a command of the user's, or an operator's task."""
+    return cell.command is not None or bool(operation_of(cell))
+
+
+def operation_of(cell: CellSpec) -> str:
+    """The operator's task that the cell measures, such as `backup`; empty: none."""
+    return "" if cell.own_script or cell.command is not None else workloads.operation_of(cell.workload)
+
+
 def seconds(cells: Sequence[CellSpec]) -> float:
     """Default load time of each cell."""
     usual = SECONDS_AT_REST if any(map(at_rest, cells)) else SECONDS
-    if any(cell.command for cell in cells):
+    if any(map(one_shot, cells)):
         usual = SECONDS_OF_COMMAND
     if any(cell.objective for cell in cells):
         # What the other phases would have had stays about the same.
@@ -236,7 +246,7 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
         searching = OBJECTIVE * spec.time
     elif cell.regime == "latency":
         open_loop = rest if cell.rate or cell.max_rate else rest - quarter
-    elif spec.latency and not cell.command:
+    elif spec.latency and not one_shot(cell):
         open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time
     return Budget(
         sessions=sessions,

@@ -14,6 +14,8 @@ rate                   open loop: operations per second unless --rate is given
 traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
 arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
 clients                default number of connections (capacity regime)
+operation              one slice is one execution of an operator's task, by what `measure/operations` has under this name: `backup`, `restart` …;
+                       its transactions are what else it needs, such as changes before a crash
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [choices]              words for `--set NAME=WORD`; the first is the default: connection = kept | per-insert
 loop                   true: its cells report statements, bytes and round trips per operation (`chatter`), with any client
@@ -47,6 +49,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -98,6 +101,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     read_only: bool = False
     per_request: bool = False
     clients: int = 4
+    operation: str = ""
     arrivals: Arrivals = "even"
     draw: Draw = "random"
     lengths: tuple[Bin, ...] = ()
@@ -141,6 +145,12 @@ def get(name: str) -> Workload:
     if name not in names():
         raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
     return read(resources.files(__name__).joinpath(f"{name}.toml").read_text(), name)
+
+
+@cache
+def operation_of(name: str) -> str:
+    """The operator's task that a workload of this name is: `backup`; empty: it is none."""
+    return get(full_name(name)).operation if full_name(name) in names() else ""
 
 
 def full_name(name: str) -> str:
@@ -347,6 +357,7 @@ def prepare(
         read_only=workload.read_only or all(agent_script.read_only for _, _, agent_script in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
+        operation=workload.operation,
         documents=documents,
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,

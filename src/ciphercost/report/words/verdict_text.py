@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate import disturbance, failures, plausible
 from ciphercost.estimate.imported import imported_metric
-from ciphercost.estimate.notation import NO_CHANGE, of_what
+from ciphercost.estimate.notation import NO_CHANGE, TIMES, of_what
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Parts, Result, UnitCost
 from ciphercost.report import objective_text
@@ -393,6 +393,8 @@ def _does(cell: Cell, key: str) -> str:
     change, known = cost(key, estimate), f"(95 % CI {bounds(key, estimate)})"
     if change == NO_CHANGE:
         return f"shows no change in {what} {known}"
+    if key == "duration":
+        return f"takes {change}{' as long' * change.endswith(TIMES)} {known}"
     verb = "does" if key == "throughput" else "uses" if "cpu" in key else "shows"
     return f"{verb} {of_what(change, what)} {known}"
 
