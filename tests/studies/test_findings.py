@@ -401,6 +401,34 @@ def lower_cpu() -> str:
     return f"{before:.0f} % → {after:.0f} %, which is {100 * (1 - after / before):.0f} % lower"
 
 
+DT = "direct-tls"
+
+
+def psql_ms(statistic: str, how: str = "postgres", time: str = "real") -> float:
+    return 1e3 * number(DT, "figures.csv", how, time=time, statistic=statistic)
+
+
+def interval_of_starts() -> str:
+    return f"differ by ± {1.96 * psql_ms('sd') * math.sqrt(2 / 1000):.2f} ms (95 %)"
+
+
+def starts_for_a_round_trip() -> str:
+    return f"takes {math.ceil(2 * (1.96 * psql_ms('sd') / 0.05) ** 2):,} starts"
+
+
+def cpu_of_psql() -> str:
+    user, system = (psql_ms("mean", time=time) for time in ("user", "sys"))
+    left = psql_ms("mean") - user - system
+    text = f"Of the {psql_ms('mean'):.0f} ms, {user + system:.0f} are CPU time of psql itself ({user:.0f} user, {system:.0f} system)"
+    assert f"What is left is {left:.0f} ms" in studies.get(DT).finding("start")
+    return text
+
+
+def means_and_medians() -> str:
+    means, medians = (f"{psql_ms(name):.0f} → {psql_ms(name, 'direct'):.0f}" for name in ("mean", "median"))
+    return f"in the mean ({means}) and in the median ({medians})"
+
+
 def test_commands_in_findings_name_what_exists() -> None:
     for study in studies.names():
         for command in re.findall(r"`ciphercost run (.+?)`", " ".join(studies.get(study).file("findings.md").split())):
@@ -413,6 +441,10 @@ def test_commands_in_findings_name_what_exists() -> None:
 
 
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
+    (DT, "words"): means_and_medians,
+    (DT, "in-order"): interval_of_starts,
+    (DT, "round-trip"): starts_for_a_round_trip,
+    (DT, "start"): cpu_of_psql,
     (FH, "cost"): peaks_in_fips_mode,
     (FH, "one-run"): rounded_peak,
     (FH, "cpu"): cpu_of_a_connection,
