@@ -124,8 +124,9 @@ def answer(result: StudyResult) -> Sheet | None:
         "Can one round trip be shown?",
         ("\nlink", "saved,\nms", "\n95 %", "shown\nhere", "starts, as\npublished", "starts,\nhere"),
         rows,
-        "Saved by each connection with TLS from the first byte, by our method. Starts of psql of each kind after which the 95 % interval of their means' difference is as wide as ± what a connection saves: "
-        "2 · (1.96 · sd ÷ saved)², with independent starts, from the published standard deviation of 10 ms and from that here.",
+        "Saved by each connection with TLS from the first byte, by our method. Starts of psql of each kind after which the 95 % interval of "
+        "their means' difference is as wide as ± what a connection saves: 2 · (1.96 · sd ÷ saved)², with independent starts, from the published "
+        "standard deviation of 10 ms and from that here.",
     )
 
 
