@@ -224,6 +224,11 @@ def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:
     return f"{name} {record.version or next((cell.version for cell in cells if cell.version), '')}".strip()
 
 
+def without_runs(record: StudyRecord) -> StudyRecord:
+    """The same record without its runs, which were on arms that were not proven. Pure."""
+    return StudyRecord(record.format, record.study, record.engine, record.mechanism, settings=record.settings)
+
+
 def transit(engine: str) -> str:
     """The engine's main mechanism in transit: `tls`, or its first one without TLS. Raises UsageError."""
     server = engines.get(engine)
