@@ -218,30 +218,37 @@ def test_requests_per_connection_replace_what_was_found(per: float) -> None:
     ("found", "words"),
     [
         (Connections(), "does not tell how many connections"),
-        (Connections("estimate", "client and gap", [Bin(4.0, 5)]), "are an estimate (client and gap): 4 requests for each"),
+        (Connections("estimate", "client and gap", [Bin(4.0, 5)]), "are an estimate (client and gap): 37.5 requests for each"),
         (Connections("logged", "", [], resumed=0.4), "40 % of the connections resumed"),
         (Connections("logged", "", [], encrypted=0.9), "90 % of the requests were encrypted already"),
     ],
 )  # fmt: skip
 def test_what_the_log_leaves_open_is_said(found: Connections, words: str) -> None:
     of = msgspec.structs.replace(traffic(DAY), connections=found)
-    assert any(words in note for note in log_counts.notes(of, "request"))
+    assert any(words in note for note in log_counts.notes(of, log_counts.of(of)[0], "request"))
 
 
 def test_lines_that_count_for_nothing_are_said() -> None:
     of = msgspec.structs.replace(traffic(DAY), lines=2000, left_out=[LeftOut("no time", 12, "a.log", 3)])
-    assert any(note.startswith("12 of 2,000 lines") for note in log_counts.notes(of, "request"))
-    assert log_counts.notes(traffic(DAY), "request") == []
+    assert any(note.startswith("12 of 2,000 lines") for note in log_counts.notes(of, log_counts.of(of)[0], "request"))
+    assert log_counts.notes(traffic(DAY), log_counts.of(traffic(DAY))[0], "request") == []
 
 
 def test_connections_whose_beginning_is_unknown_are_spread_over_the_hours() -> None:
     bare = [msgspec.structs.replace(hour, connections=0.0) for hour in DAY]
-    spread = msgspec.structs.replace(
-        traffic(bare), connections=Connections("estimate", "one for each process", [Bin(50.0, 9)])
-    )
-    whole, hours = log_counts.of(spread)
-    assert whole.connections == pytest.approx(whole.operations / 50)
-    assert hours[3].connections == pytest.approx(hours[3].operations / 50)
+    found = Connections("estimate", "one for each process", [Bin(50.0, 9)])
+    whole, hours = log_counts.of(msgspec.structs.replace(traffic(bare), connections=found))
+    assert whole.connections == pytest.approx(9)
+    assert sum(hour.connections for hour in hours) == pytest.approx(9)
+    assert hours[6].connections == pytest.approx(7 * hours[0].connections)
+
+
+def test_every_statement_of_a_database_counts_also_within_transactions() -> None:
+    hours = [Hour(START, 100, 0, 5.0, statements=700), Hour(START + 3600, 0, 0, 1.0, statements=3)]
+    whole, each = log_counts.of(traffic(hours))
+    assert [hour.operations for hour in each] == [700, 3]
+    assert whole.operations == 703
+    assert whole.connections == 6
 
 
 def test_a_transaction_of_a_replay_counts_as_its_statements() -> None:

@@ -17,8 +17,10 @@ def of(traffic: Traffic, per_connection: float | None = None) -> tuple[LogCounts
 
     Raises UsageError if the log has no operations.
     """
-    per_connection = per_connection if per_connection is not None else _typical(traffic)
-    hours = [_hour(hour, traffic, per_connection) for hour in traffic.hours if hour.operations]
+    sent = sum(map(_operations, traffic.hours))
+    if per_connection is None and traffic.connections.opened and not any(hour.connections for hour in traffic.hours):
+        per_connection = sent / traffic.connections.opened  # how many there were, but not when they began
+    hours = [_hour(hour, traffic, per_connection) for hour in traffic.hours if _operations(hour)]
     if not hours:
         if traffic.operations:
             raise UsageError(
@@ -26,22 +28,19 @@ def of(traffic: Traffic, per_connection: float | None = None) -> tuple[LogCounts
                 "does, as in `ciphercost predict RUN --rate 2000/s --cpu 300us`"
             )
         raise UsageError("the log has no operations, so there is nothing to predict")
-    operations = sum(hour.operations for hour in hours)
     whole = LogCounts(
         start=traffic.begin,
         seconds=max(traffic.end - traffic.begin, 0.0) + RESOLUTION,
-        operations=operations,
-        connections=operations / per_connection if per_connection else sum(hour.connections for hour in traffic.hours),
+        operations=float(sent),
+        connections=sent / per_connection if per_connection else sum(hour.connections for hour in traffic.hours),
         bytes=float(sum(hour.bytes_out for hour in traffic.hours)) if sized(traffic) else None,
     )
     return whole, hours
 
 
-def _typical(traffic: Traffic) -> float | None:
-    """Operations of a connection, where the log tells them but not when connections were opened."""
-    if any(hour.connections for hour in traffic.hours) or not traffic.connections.per_connection:
-        return None
-    return traffic.connections.per_connection
+def _operations(hour: Hour) -> int:
+    """Requests or statements: each is sent and answered by itself, also within a transaction."""
+    return hour.statements or hour.operations
 
 
 def sized(traffic: Traffic) -> bool:
@@ -55,13 +54,13 @@ def _hour(hour: Hour, traffic: Traffic, per_connection: float | None) -> LogCoun
     return LogCounts(
         start=float(hour.start),
         seconds=min(HOUR, max(RESOLUTION, end - begin)),
-        operations=float(hour.operations),
-        connections=hour.operations / per_connection if per_connection is not None else hour.connections,
+        operations=float(_operations(hour)),
+        connections=_operations(hour) / per_connection if per_connection is not None else hour.connections,
         bytes=float(hour.bytes_out) if sized(traffic) else None,
     )
 
 
-def notes(traffic: Traffic, operation: str, per_connection: float | None = None) -> list[str]:
+def notes(traffic: Traffic, whole: LogCounts, operation: str, per_connection: float | None = None) -> list[str]:
     """What to know of these counts, as sentences."""
     told = [note.text for note in traffic.notes]
     found = traffic.connections
@@ -69,9 +68,9 @@ def notes(traffic: Traffic, operation: str, per_connection: float | None = None)
         told.append(
             "the log does not tell how many connections carried it, so they are taken to stay open; --requests-per-connection changes that"
         )
-    elif per_connection is None and found.basis == "estimate":
+    elif per_connection is None and found.basis == "estimate" and whole.connections:
         told.append(
-            f"new connections are an estimate ({found.how.removeprefix('estimated: ')}): {number(found.per_connection)} {operation}s for each; "
+            f"new connections are an estimate ({found.how.removeprefix('estimated: ')}): {number(whole.operations / whole.connections)} {operation}s for each; "
             "--requests-per-connection changes that"
         )
     if found.resumed:

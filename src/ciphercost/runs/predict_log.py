@@ -59,7 +59,7 @@ def predict(
     for run in _alike(runs, found):
         predicted_of_run = log_prediction.predict(run, whole, hours, known, operation=operation)
         for split, predicted in zip(log_prediction.measured(run), predicted_of_run, strict=True):
-            told = [*predicted.notes, *log_counts.notes(found, operation, per_connection)]
+            told = [*predicted.notes, *log_counts.notes(found, whole, operation, per_connection)]
             noted = msgspec.structs.replace(predicted, notes=told, busiest_second=found.arrivals.busiest_second)
             for replay in against:
                 noted = log_prediction.beside(noted, split, replay, run)
