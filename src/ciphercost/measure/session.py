@@ -35,6 +35,8 @@ LEAST_WARM_UP = 0.01
 """Seconds of a slice. With longer ones, `schedule.WARMUP_POINTS` of them would be most of a short run's load."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
+LEAST_PILOT_OF_TASK = 4
+"""The same of an operator's task, whose slices last as long as it takes, whatever the pilot shows."""
 OVERRUN = 1.5
 """A slice that took more than this many times the requested time waited for slow operations; then the time taken
 counts.
@@ -166,7 +168,8 @@ class Session:
         self.display.phase(self.measured.number, self.number, "pilot")
         seen, spent, step = Pilot(), 0.0, 0
         length = self._agent.fitting(limits.length(self.cell, PILOT_SLICE))
-        while step < LEAST_PILOT or spent < self.budget.pilot_s:
+        least = LEAST_PILOT_OF_TASK if schedule.operation_of(self.cell) else LEAST_PILOT
+        while step < least or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
             answer, cost = self._uncounted("pilot", step, arm, length)
             if answer is not None:

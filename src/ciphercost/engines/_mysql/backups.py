@@ -11,7 +11,7 @@ from ciphercost.model.errors import MissingServer
 from ciphercost.model.secret import reveal
 
 MYSQLDUMP, MARIADB_DUMP, MARIADB_BACKUP = "mysqldump", "mariadb-dump", "mariadb-backup"
-SUITES = {(10, 11): "bookworm", (11, 8): "trixie"}
+SUITES: dict[tuple[int, ...], str] = {(10, 11): "bookworm", (11, 8): "trixie"}
 """Debian suites by the version of MariaDB whose mariadb-backup they have: it must be the server's."""
 CLEAR = {MYSQLDUMP: ("--ssl-mode=DISABLED", "--get-server-public-key")}
 """What keeps the tool's connection unencrypted in both arms."""

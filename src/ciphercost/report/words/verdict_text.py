@@ -32,7 +32,7 @@ def verdict(cell: Cell) -> str:
     rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
     if cell.mode == "quick":
         rests += "; this server pair only"
-    what = "throughput" if "throughput" in cell.overhead else "latency"
+    what = next((name for name in ("duration", "throughput") if name in cell.overhead), "latency")
     words = {
         "differs": f"{what} differs",
         "equivalent": f"no difference in {what} larger than the margin (default: 1 %)",
@@ -316,7 +316,8 @@ def _of_one_mechanism(
         if len(added) == 1:
             cell = added[0][0]
             core = "On one core, client included, it" if cell.regime == "one-core" and not cell.embedded else "It"
-            yield f"{core} {_does(cell, 'throughput')}{_how_sure(cell, 'throughput')}."
+            key = "duration" if "duration" in cell.overhead else "throughput"
+            yield f"{core} {_does(cell, key)}{_how_sure(cell, key)}."
     if others:
         yield _of_rates([cell for cell, _ in others], [label for _, label in others], only)
 
