@@ -93,7 +93,7 @@ STUDY_OPTIONS = (
         type=int,
         metavar="N",
         help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5]. pq-tls: fetches "
-        "of each file [default: 20]. valkey-tls, mysql-openssl, fips-haproxy, cybertec-tde-cost: published runs of each arm "
+        "of each file [default: 20]. valkey-tls, mysql-openssl, fips-haproxy, driver-tls, cybertec-tde-cost: published runs of each arm "
         "[default: 3]. direct-tls: starts of psql in each way [default: 300].",
     ),
     click.option(

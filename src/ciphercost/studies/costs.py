@@ -11,6 +11,8 @@ RATES = frozenset(
         "TPS",
         "operations/s",
         "connections/s",
+        "rows/s",
+        "results of 1 MB/s",
         "sets/s",
         "queries/s",
         "network bytes a second",
