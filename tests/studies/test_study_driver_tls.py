@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import studies
 from ciphercost.load import drivers
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.result import Cell, Estimate
