@@ -455,6 +455,13 @@ def delayed_by_nagle() -> str:
     return f"Of the {before:.0f} s that TLS added to 101 connections through the proxy, {before - after:.0f} were gone"
 
 
+def reads_with_a_replica() -> str:
+    least, most = (
+        number("volume-encryption", "claims.csv", bound, workload="read", setup="HA") for bound in ("least", "most")
+    )
+    return f"even reads lose {least:.0f} to {most:.0f} %"
+
+
 def test_commands_in_findings_name_what_exists() -> None:
     for study in studies.names():
         for command in re.findall(r"`ciphercost run (.+?)`", " ".join(studies.get(study).file("findings.md").split())):
@@ -467,6 +474,7 @@ def test_commands_in_findings_name_what_exists() -> None:
 
 
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
+    ("volume-encryption", "replica"): reads_with_a_replica,
     (DR, "noise"): tests_without_a_network,
     (DR, "who-pays"): downloads,
     (DR, "proxy"): delayed_by_nagle,

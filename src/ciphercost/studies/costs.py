@@ -12,6 +12,8 @@ RATES = frozenset(
         "operations/s",
         "connections/s",
         "rows/s",
+        "read transactions/s",
+        "OLTP transactions/s",
         "results of 1 MB/s",
         "sets/s",
         "queries/s",
