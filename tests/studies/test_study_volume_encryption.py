@@ -74,7 +74,7 @@ def test_a_time_of_a_load_is_the_inverse_of_a_rate() -> None:
     figures = {figure.arm: figure for figure in compared().figures if figure.figure == "time of a load"}
     assert figures["cost"].ours == pytest.approx(2.0)
     # Ten clients, 1000 and 500 loads of 1,000 rows a second.
-    assert [figures[arm].ours for arm in ARMS] == pytest.approx([0.01, 0.02])
+    assert [figures[arm].ours for arm in ARMS] == pytest.approx([10.0, 20.0])
 
 
 def test_every_statement_is_printed_and_no_replica_is_measured() -> None:
@@ -82,7 +82,7 @@ def test_every_statement_is_printed_and_no_replica_is_measured() -> None:
     assert re.search(r"read, HA +2000 +20 to 30 %", text)
     assert re.search(r"OLTP, HA +2000 +up to 30 %", text)
     assert re.search(r"read, standalone +10 +no impact", text)
-    assert "gocryptfs stand in for LUKS" in " ".join(text.split())
+    assert "gocryptfs stands in for LUKS" in " ".join(text.split())
     assert compared().findings[-1].startswith("What the page could not have told")
 
 
@@ -98,7 +98,7 @@ def test_what_was_saturated_stands_below_the_verdict() -> None:
 def test_runs_of_one_arm_show_their_scatter() -> None:
     assert "compared with its slower: 10.0 % more" in " ".join(compared().findings)
     once = record()
-    once.runs = [msgspec.structs.replace(run, series={}) for run in once.runs if run.operation != published.LOAD][:0]
+    once.runs = [run for run in once.runs if run.operation == published.LOAD]
     assert "compared with its slower" not in " ".join(STUDY.compare(once, CELLS).findings)
 
 

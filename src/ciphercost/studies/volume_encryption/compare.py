@@ -31,8 +31,8 @@ WORKLOADS: Mapping[str, str] = MappingProxyType(
 )
 """Our method's, by the page's words."""
 FIGURES = {
-    published.READ: "read transactions/s",
-    published.OLTP: "OLTP transactions/s",
+    published.READ: "reads/s",
+    published.OLTP: "transactions/s",
     published.LOAD: "time of a load",
 }
 COMPARED = {
@@ -86,10 +86,11 @@ def series_of(workload: str) -> str:
 
 
 def time_of(name: str, figure: str, arm: str, mine: float | None, cell: Cell | None) -> StudyFigure:
-    """Seconds: of the whole load here, of 1,000 rows by our method."""
+    """Milliseconds: of the whole load here, of 1,000 rows by our method."""
     known = cell is not None and "throughput" in cell.overhead
     rate = level(cell, arm, "throughput") if cell and known else None  # type: ignore[arg-type]
-    return StudyFigure(name, figure, "s", arm, here=mine, ours=cell.clients / rate if cell and rate else None)
+    here = 1e3 * mine if mine else None
+    return StudyFigure(name, figure, "ms", arm, here=here, ours=1e3 * cell.clients / rate if cell and rate else None)
 
 
 def beside(study: Study) -> Sheet:
@@ -141,7 +142,7 @@ def procedure_text(record: StudyRecord, here: Here, unproven: dict[str, str]) ->
     text = (
         f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -S and TPC-B, {settings[in_turn.RUNS]:.0f} times "
         f"-c {settings['clients']:.0f} -T {settings[in_turn.SECONDS]:.0f} each, all on the plain arm and then all on the encrypted one (published: scales up "
-        f"to 2000, neither length nor number of runs); {' and '.join(record.mechanisms)} stand in for LUKS, with 256-bit keys. Unlike in the published runs, "
+        f"to 2000, neither length nor number of runs); {' and '.join(record.mechanisms)} stand{'s' * (len(record.mechanisms) == 1)} in for LUKS, with 256-bit keys. Unlike in the published runs, "
         "both arms are proven"
     )
     return f"{text}; {ended}" if ended else text
