@@ -139,10 +139,11 @@ def procedure_text(record: StudyRecord, here: Here, unproven: dict[str, str]) ->
     if not here:
         return ended
     settings = record.settings
+    standing = f"{' and '.join(record.mechanisms)} {'stands' if len(record.mechanisms) == 1 else 'stand'} in for LUKS"
     text = (
         f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -S and TPC-B, {settings[in_turn.RUNS]:.0f} times "
-        f"-c {settings['clients']:.0f} -T {settings[in_turn.SECONDS]:.0f} each, all on the plain arm and then all on the encrypted one (published: scales up "
-        f"to 2000, neither length nor number of runs); {' and '.join(record.mechanisms)} stand{'s' * (len(record.mechanisms) == 1)} in for LUKS, with 256-bit keys. Unlike in the published runs, "
-        "both arms are proven"
+        f"-c {settings['clients']:.0f} -T {settings[in_turn.SECONDS]:g} each, all on the plain arm and then all on the encrypted one "
+        f"(published: scales up to 2000, neither length nor number of runs); {standing}, with 256-bit keys. Unlike in the published "
+        "runs, both arms are proven"
     )
     return f"{text}; {ended}" if ended else text
