@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ciphercost.load import drivers
-from ciphercost.model.errors import MissingServer, UsageError
+from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
@@ -113,25 +113,17 @@ def test_the_report_prints_every_published_row_and_ends_with_what_would_tell() -
     assert compared().findings[-1].startswith("What the publications could not have told")
 
 
-def test_a_driver_that_cannot_be_made_here_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(driver: drivers.Driver) -> None:
-        raise MissingServer("no go")
-
-    for name in ("node", "python"):
-        monkeypatch.setattr(drivers.language(name), "fetch", lambda driver: None)
-    monkeypatch.setattr(drivers.language("go"), "fetch", missing)
+def test_a_driver_whose_language_is_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: "/usr/bin/node" if program == "node" else None)
+    monkeypatch.setattr(drivers.language("go"), "is_here", lambda driver: False)
+    assert driver_tls.available() == ("psycopg", "node-postgres")
     study = DriverTls()
-    assert study.drivers == ("psycopg", "node-postgres")
     record = study.begin("postgresql")
     assert record.conditions == {"pgx": compare.LEFT_OUT}
-    record.runs = [
-        StudyRun("connect", "plain", 0.0, {}, {in_turn.RATE: [1.0]}, mechanism="tls", server="psycopg, connect")
-    ]
+    assert {cell.client for cell in study.spec("postgresql", 1.0, 1).cells} == {"psycopg", "node-postgres"}
+    series = {in_turn.RATE: [1.0]}
+    record.runs = [StudyRun("connect", "plain", 0.0, {}, series, mechanism="tls", server="psycopg, connect")]
     assert "pgx is left out" in compare.procedure_text(record, record, {})
-    monkeypatch.setattr(drivers.language("node"), "fetch", missing)
-    monkeypatch.setattr(drivers.language("python"), "fetch", missing)
-    assert driver_tls.available() == ()
-    assert DriverTls().drivers == tuple(ways.DRIVERS), "then its cells say what is missing"
 
 
 def test_one_pair_that_is_not_proven_has_no_figures() -> None:

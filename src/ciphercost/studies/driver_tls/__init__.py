@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ciphercost.load import drivers
 from ciphercost.model.constrained_types import FORMAT
-from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
@@ -40,7 +40,7 @@ class DriverTls(Study):
         drivers: tuple[str, ...] = (),
         size: str = "",
     ) -> None:
-        """`duration`: seconds of a published run; `runs`: of each arm; neither is stated. `drivers`: empty: those that can be made here.
+        """`duration`: seconds of a published run; `runs`: of each arm; neither is stated. `drivers`: empty: those whose language is here.
         `size`: of the large result; empty: 1 MB.
         """
         self.duration, self.runs, self.sessions, self.size = duration, runs, sessions, size
@@ -48,8 +48,8 @@ class DriverTls(Study):
 
     @functools.cached_property
     def drivers(self) -> tuple[str, ...]:
-        """Those that it measures. May fetch and build them; one whose language is missing is left out, unless all are."""
-        return self._drivers or available() or tuple(ways.DRIVERS)
+        """Those that it measures: one whose language is missing is left out."""
+        return self._drivers or available()
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
@@ -102,13 +102,12 @@ class DriverTls(Study):
         return compare.compare(self, record, cells)
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
-        """What stands beside a published figure: each operation with each driver."""
-        return [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
+        """What stands beside PyMongo's figures."""
+        return [figure for figure in costs(result) if figure.source == published.PYMONGO]
 
     def judged(self, result: StudyResult) -> Judged:
-        return Judged(
-            self.headline(result), direction_only=True, printed_once=True, changed="TLS", ratios=compare.COMPARED
-        )
+        """Each operation with each driver."""
+        return Judged(costs(result), direction_only=True, printed_once=True, changed="TLS", ratios=compare.COMPARED)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return (
@@ -125,16 +124,19 @@ class DriverTls(Study):
         return [METHOD]
 
 
+def costs(result: StudyResult) -> list[StudyFigure]:
+    """What stands beside a published figure."""
+    return [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
+
+
 def available() -> tuple[str, ...]:
-    """The drivers that are here, or can be fetched and built."""
+    """The drivers that are here, or whose language is, so that they can be fetched or built. Fetches nothing."""
     found = []
     for name in ways.DRIVERS:
         driver = drivers.find(name, "postgresql")
-        try:
-            drivers.language(driver.language).fetch(driver)
-        except (MissingServer, RunError):
-            continue
-        found.append(name)
+        program = ways.PROGRAMS.get(name)
+        if program is None or shutil.which(program) or drivers.language(driver.language).is_here(driver):
+            found.append(name)
     return tuple(found)
 
 

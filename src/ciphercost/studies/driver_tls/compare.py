@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ciphercost.studies import Study
 
 CLIENT_CPU = "client's CPU"
-LEFT_OUT = "left out: it could not be fetched or built here"
+LEFT_OUT = "left out: its language is not installed here"
 """Of a driver, in a record's conditions."""
 COMPARED = {
     ways.BULK.figure: "MB/s of GridFsDownload as published, results of 1 MB a second here, with TLS ÷ without",

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 DRIVERS: Mapping[str, str] = MappingProxyType({"psycopg": "Python", "pgx": "Go", "node-postgres": "Node.js"})
 """By their names as clients: their language."""
+PROGRAMS: Mapping[str, str] = MappingProxyType({"pgx": "go", "node-postgres": "node"})
+"""What a driver that is not Python's needs on PATH, to be built or to run."""
 
 
 class Operation(NamedTuple):
