@@ -30,9 +30,9 @@ def who_pays(study: Study, ours: Ours) -> str:
     clauses = []
     for driver in ways.DRIVERS:
         cell = ours.get(f"{driver}, {ways.BULK.workload}")
-        ends = [added(cell, end) for end in ("client", "server")] if cell else []
-        if len(ends) == 2 and ends[0] is not None and ends[1] is not None and share(*ends) != "-":
-            clauses.append(f"{driver} {share(*ends)}")
+        client, server = (added(cell, end) if cell else None for end in ("client", "server"))
+        if client is not None and server is not None and share(client, server) != "-":
+            clauses.append(f"{driver} {share(client, server)}")
     if clauses:
         text += f" Here the client's share of the CPU time that TLS adds to 1 MB is: {', '.join(clauses)}."
     return text
