@@ -429,6 +429,39 @@ def means_and_medians() -> str:
     return f"in the mean ({means}) and in the median ({medians})"
 
 
+DR = "driver-tls"
+
+
+def with_tls(test: str) -> float:
+    """MB/s with TLS, per cent more than without."""
+    plain, encrypted = (number(DR, "pymongo.csv", arm, test=test) for arm in ("plain", "encrypted"))
+    return 100 * (encrypted / plain - 1)
+
+
+def tests_without_a_network() -> str:
+    first, second, third = map(with_tls, ("JsonFullDecoding", "JsonFullEncoding", "JsonDeepDecoding"))
+    return f"{-first:.1f} % lower, {-second:.1f} % lower and {third:.1f} % higher"
+
+
+def downloads() -> str:
+    return f"GridFsDownload loses {-with_tls('GridFsDownload'):.1f} % and FindOneByID {-with_tls('FindOneByID'):.1f} %"
+
+
+def delayed_by_nagle() -> str:
+    before, after = (
+        number(DR, "proxy.csv", "encrypted", when=when) - number(DR, "proxy.csv", "plain", when=when)
+        for when in ("before", "after")
+    )
+    return f"Of the {before:.0f} s that TLS added to 101 connections through the proxy, {before - after:.0f} were gone"
+
+
+def reads_with_a_replica() -> str:
+    least, most = (
+        number("volume-encryption", "claims.csv", bound, workload="read", setup="HA") for bound in ("least", "most")
+    )
+    return f"even reads lose {least:.0f} to {most:.0f} %"
+
+
 def test_commands_in_findings_name_what_exists() -> None:
     for study in studies.names():
         for command in re.findall(r"`ciphercost run (.+?)`", " ".join(studies.get(study).file("findings.md").split())):
@@ -441,6 +474,10 @@ def test_commands_in_findings_name_what_exists() -> None:
 
 
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
+    ("volume-encryption", "replica"): reads_with_a_replica,
+    (DR, "noise"): tests_without_a_network,
+    (DR, "who-pays"): downloads,
+    (DR, "proxy"): delayed_by_nagle,
     (DT, "words"): means_and_medians,
     (DT, "in-order"): interval_of_starts,
     (DT, "round-trip"): starts_for_a_round_trip,

@@ -75,7 +75,7 @@ def test_every_table_has_fips_mode_off_and_on() -> None:
     text = _study.render(compared())
     assert "plain → encrypted" not in text
     assert "encryption costs" not in text
-    assert re.search(r"P-256, RSA 2048\n +connections/s +5,000 → 3,363 +2,100 → 1,680 +2,000 → 1,600", text)
+    assert re.search(r"P-256, RSA 2048\n +connections/s\s+5,000 → 3,363 +2,100 → 1,680 +2,000 → 1,600", text)
     assert "What FIPS mode changed" in text
     assert "kept connections" in text
 

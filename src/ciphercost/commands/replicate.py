@@ -79,7 +79,7 @@ STUDY_OPTIONS = (
     click.option(
         "--mechanism",
         metavar="NAME,NAME…",
-        help="postgres-tde: what encrypts if the server has no TDE. [default: fscrypt,gocryptfs]",
+        help="postgres-tde: what encrypts if the server has no TDE; volume-encryption: what stands in for LUKS. [default: fscrypt,gocryptfs]",
         shell_complete=_completers.mechanisms,
     ),
     click.option("--select-only", is_flag=True, help="postgres-tde: also run pgbench -S (SELECT only)."),
@@ -93,8 +93,8 @@ STUDY_OPTIONS = (
         type=int,
         metavar="N",
         help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5]. pq-tls: fetches "
-        "of each file [default: 20]. valkey-tls, mysql-openssl, fips-haproxy, cybertec-tde-cost: published runs of each arm "
-        "[default: 3]. direct-tls: starts of psql in each way [default: 300].",
+        "of each file [default: 20]. valkey-tls, mysql-openssl, fips-haproxy, driver-tls, cybertec-tde-cost, volume-encryption: published runs of each arm "
+        "[default: 3, volume-encryption 2]. direct-tls: starts of psql in each way [default: 300].",
     ),
     click.option(
         "--csv",

@@ -95,7 +95,8 @@ class Study(ABC):
         for name in given:
             if name not in self.options:
                 having = catalogue.having(name)
-                others = f"{' and '.join(having) or 'no study'} {'have' if len(having) > 1 else 'has'}"
+                named_others = " and ".join([*([", ".join(having[:-1])] if having[1:] else []), *having[-1:]])
+                others = f"{named_others or 'no study'} {'have' if len(having) > 1 else 'has'}"
                 option = name.replace("_", "-")
                 raise UsageError(f"study {self.name} has no option --{option}, which {others}; leave it out")
         return self

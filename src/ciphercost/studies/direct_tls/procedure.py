@@ -66,7 +66,7 @@ def starts(stage: Stage, program: Path, arm: str) -> list[tuple[float, float]]:
         "PGSSLNEGOTIATION": WAYS[arm].partition("=")[2],
         "PGGSSENCMODE": "disable",
     }
-    argv = [sys.executable, "-I", "-S", "-c", TIMED, str(count), program, "-X", "-c", "\\q"]
+    argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", TIMED, str(count), program, "-X", "-c", "\\q"]
     process = stage.bench.supervisor.spawn(argv, env=environment, log=log)
     try:
         status = process.wait(count * MOST_SECONDS)
