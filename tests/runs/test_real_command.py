@@ -49,17 +49,18 @@ def run(
     mechanism: str = "tls",
     ca: bool = True,
     by: Sequence[str] = (),
+    url: str = "",
     **more: Any,
 ) -> CompletedProcess[str]:
-    """Run a cell of these commands. `by`: a program that runs ciphercost. `more`: further fields of the commands."""
-    cell = {"engine": "command", "mechanism": mechanism, "url": f"127.0.0.1:{server.fields.port}"}
+    """Run a cell of these commands. `by`: a program that runs ciphercost; `url`: empty: the server's. `more`: further fields of the commands."""
+    cell = {"engine": "command", "mechanism": mechanism, "url": url or f"127.0.0.1:{server.fields.port}"}
     cell |= {"ca": str(server.ca)} if ca else {}
     command = {"plain": plain, **({"encrypted": encrypted} if encrypted else {}), **more}
     lines = [SHORT, "[[cells]]", *(f"{name} = {json.dumps(value)}" for name, value in cell.items()), "[cells.command]"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in command.items()]
     spec = directory / "spec.toml"
     spec.write_text("\n".join(lines) + "\n")
-    password = {"PGPASSWORD": reveal(server.fields.password)}
+    password = dict.fromkeys(("PGPASSWORD", "MYSQL_PWD"), reveal(server.fields.password))
     argv = ["run", str(spec), "-o", str(directory / "run"), "--no-progress"]
     if by:
         return subprocess.run(

@@ -118,7 +118,7 @@ def _judged(arm: Arm, outcome: Outcome, streams: Iterable[Stream], canary: str) 
 
 def here(host: str) -> str:
     """The host's own name, if the relay can have it too, so that a certificate for it fits; empty: it can't."""
-    return host if host == "localhost" or (is_loopback(host) and ":" not in host) else ""
+    return host if host == "localhost" or is_loopback(host) else ""
 
 
 def _run(client: CommandClient, arm: Arm, place: Place, where: str) -> Outcome:
