@@ -60,7 +60,7 @@ def test_a_server_on_another_host_whose_name_no_relay_has_is_proven_by_packets(
     server: UserServer, tmp_path: Path, require_possible: RequirePossible
 ) -> None:
     require_possible(link.check_rights)
-    # libpq takes this list to mean: only the host at this address is called localhost.
+    # A client that takes only the host at this address for its server, and a relay has another one.
     with forwarders.far(server.fields.port) as (host, port):
         only = f"sh -c 'test $0 = {host} && exec \"$@\" || {{{{ echo certificate verify failed >&2; exit 1; }}}}' {{host}} "
         place = "host=localhost hostaddr={host} port={port}"
@@ -114,7 +114,7 @@ def speaker(
 
 
 def test_a_client_of_mysql_meets_the_impostor_of_its_protocol(speaker: UserServer, tmp_path: Path) -> None:
-    program, plain, ways = CLIENTS[speaker.name]
+    program, plain, ways = CLIENTS[speaker.engine.name]
     client = next(Path(speaker.installation.location).parents[1].rglob(f"bin/{program}"))
     words = [
         str(client),

@@ -17,6 +17,7 @@ from ciphercost.load import command_secrets, command_words
 from ciphercost.load.command_client import CommandClient, Place, last_words
 from ciphercost.load.command_place import places
 from ciphercost.load.peer_checks import Verdict
+from ciphercost.measure import profiling
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.recorded_facts import UNVERIFIED, describe_idle, spell, warn
 from ciphercost.measure.run_context import CellRun, LiveCell, Run
@@ -93,9 +94,12 @@ def open_commands(
         warn(facts, unseen.code, [unseen])
     pause = stack.enter_context(contextlib.closing(Pause({})))
     session_ = Session(session, measurement, pair, client, samplers, lambda: None, pause, awake)
+    blocks = schedule.blocks(run.record.facts.seed, measurement.number, session, schedule.PROFILED)
+    profiled = profiling.phase(session_, blocks, pair, client, run.supervisor, run.scratch)
+    stack.callback(profiled.close)
     pair.watch.check()
     settle, capacity, *_ = session_.phases()
-    return LiveCell(session_, tuple(map(pair.watch.explained, (settle, capacity))))
+    return LiveCell(session_, tuple(map(pair.watch.explained, (settle, capacity, profiled))))
 
 
 def proven(session: int, unit: CellRun, client: CommandClient, load: CommandLoad, run: Run) -> dict[Arm, Trial]:

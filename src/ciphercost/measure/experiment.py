@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from ciphercost.host import idle, idle_setting, run_ownership
 from ciphercost.load.agent import Agent
 from ciphercost.load.driver_agent import DriverAgent
+from ciphercost.load.jdbc import options as jdbc_options
 from ciphercost.measure import enciphered, fio, profiling, round_trips, site
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
@@ -324,7 +325,8 @@ def open_unit(
     reopened = functools.partial(on_those_left, open_arms)
     load = Session(session, measurement, pair, agent, samplers, reopened, pause, awake)
     blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
-    profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch)
+    by_java = jdbc_options.WORD in agent.hello.drivers.split()
+    profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch, by_java=by_java)
     stack.callback(profiled.close)
     pair.watch.check()  # so that it knows the processes that the servers have now
     settle, *counting, search = load.phases()

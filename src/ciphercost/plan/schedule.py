@@ -245,7 +245,8 @@ def _profile_s(spec: Spec, sessions: int) -> float:
     """Seconds of profiled slices in each session."""
     if not spec.profile:
         return 0.0
-    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * PROFILE_SLICE)
+    length = max(PROFILE_SLICE, command_load.SHORTEST if any(cell.command for cell in spec.cells) else 0.0)
+    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * length)
 
 
 def least_seconds(spec: Spec, cell: CellSpec) -> float:
