@@ -129,6 +129,11 @@ def number(text: str) -> float:
     return float(text.replace(",", "."))
 
 
+def with_thousands(text: str) -> float:
+    """Parse `16,121` or `0.6`: commas stand between thousands. Raises ValueError."""
+    return float(text.replace(",", ""))
+
+
 def duration(text: str) -> float:
     """Parse `78.42us`, `1.10s`, `2.00m` or `1m2.5s` to seconds. Raises ValueError."""
     if not re.fullmatch(rf"(?:{PART})+", text.strip()):

@@ -23,7 +23,7 @@ from ciphercost.importers.formats import (
     number,
     set_rate,
 )
-from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
+from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, json_alone, rows
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
@@ -71,7 +71,7 @@ def recognise(head: str) -> int:
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run. A run begins with `execution: local` or with a metric that the run before has."""
     every = rows(lines, "k6", complete=JSON_END)
-    if not any(MARK.match(row) for row in every) and has_json(every):
+    if json_alone(every, MARK):
         found = documents(every, "k6", AGAIN, Export, "metrics")
         return [reading(of_export(export), line, rate_of(export.options), known=False) for line, export in found]
     readings: list[Reading] = []
