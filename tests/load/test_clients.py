@@ -76,6 +76,7 @@ def test_an_unknown_client_is_refused_with_what_there_is(engine: str, client: st
         (cell(protocol="simple", workload="point-select"), "--protocol simple"),
         (cell(factors={"prepared": "maybe"}), "prepared can't be 'maybe'"),
         (cell("mysql", "pymysql", factors={"prepared": "true"}), "--set prepared"),
+        (cell(client="asyncpg", factors={"prepared": "false"}), "--set prepared"),
         (cell(mechanism="client-aes-gcm-256", workload="hospital-client"), "remove --client psycopg"),
         (cell(driver="some.jar"), "--driver both choose the driver"),
         (cell(versus={"client": "asyncpg"}), "two versions of another driver"),
@@ -98,9 +99,9 @@ def test_two_versions_of_a_driver_may_be_two_arms() -> None:
 
 def test_a_matrix_has_drivers_of_every_kind_and_their_settings_only_where_they_are_known() -> None:
     cells = matrix.matrix(
-        CellSpec("postgresql", "tls", factors={"prepared": "false"}), ["client=rust,psycopg@3.2,asyncpg,jdbc"]
+        CellSpec("postgresql", "tls", factors={"prepared": "false"}), ["client=rust,psycopg@3.2,lib-pq,jdbc"]
     )
-    assert [each.client for each in cells] == ["rust", "psycopg@3.2", "asyncpg", "jdbc"]
+    assert [each.client for each in cells] == ["rust", "psycopg@3.2", "lib-pq", "jdbc"]
     assert [each.factors.get("prepared") for each in cells] == [None, "false", "false", "false"]
     with pytest.raises(UsageError, match="conflicts with --driver, and with any --client but jdbc"):
         matrix.matrix(cell(), ["driver=1,2"])

@@ -97,6 +97,16 @@ def test_cpu_time_is_that_of_all_processes_of_the_command(client: Make, script: 
     assert 0 < user <= total
 
 
+def test_progress_that_a_terminal_would_overwrite_is_left_out(client: Make, script: Script, tmp_path: Path) -> None:
+    """As valkey-benchmark prints it into a pipe: its title stands behind carriage returns."""
+    progress = " \rGET a: rps=0.0 (overall: -nan)\r              \rGET a: rps=9.5 (overall: 9.5)\r              \r"
+    (tmp_path / "said").write_text(f"{progress}GET a: 23501.76 requests per second, p50=0.111 msec\n", newline="")
+    one = client(script(f"cat {tmp_path / 'said'}"))
+    assert one.slice("plain", 1.0).operations > 0
+    assert one.reported is not None
+    assert one.reported.tool.startswith("redis-benchmark")
+
+
 def test_a_duration_is_the_figure_where_nothing_is_reported(client: Make) -> None:
     one = client("sleep 0.1", operations=50)
     answer = one.slice("plain", 1.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ciphercost.importers import formats
-from ciphercost.importers.formats import Bad, Lines, printed, without_secrets
+from ciphercost.importers import formats, unwrap
+from ciphercost.importers.formats import Bad, Lines, as_printed, without_secrets
 from ciphercost.load import command_output, command_secrets
 from ciphercost.load.command_output import CODE, Reader
 from ciphercost.model.command_load import CommandLoad
@@ -67,10 +67,12 @@ def reader(load: CommandLoad) -> Reader:
 
 
 def _in(text: str, reads: str) -> Reading | None:
-    """The one result in a text; None: there is none. Raises AgentError for a damaged one, or several."""
+    """The one result in a text, without colours and overwritten progress; None: there is none. Raises AgentError for a damaged one, or several."""
     if reads in ("", OWN) and (line := command_output.own_line(text)) is not None:
         return line
-    fits = [name for name in formats.recognised(text) if name not in NO_LOAD]
+    wrapping = unwrap.wrapping(text)
+    lines = [wrapping.off(line) for line in text.split("\n")]
+    fits = [name for name in formats.recognised("\n".join(lines)) if name not in NO_LOAD]
     if reads:
         fits = [name for name in fits if name == reads.replace("-", "_")]
     if not fits:
@@ -80,7 +82,7 @@ def _in(text: str, reads: str) -> Reading | None:
     try:
         readings = [
             reading
-            for reading in formats.get(fits[0]).read(Lines([printed(line) + "\n" for line in text.split("\n")]))
+            for reading in formats.get(fits[0]).read(Lines([as_printed(line) + "\n" for line in lines]))
             if reading.kind == "load"
         ]
     except Bad as error:

@@ -40,7 +40,8 @@ CLIENT = [
     "--no-fund",
     "--loglevel=error",
 ]
-PREPARED = Option("prepared", ("true", "false"), "false: no statement is prepared; mysql2 writes values into its text")
+PREPARED = Option("prepared", ("true", "false"), "false: the server parses each statement again")
+AS_TEXT = Option("prepared", ("true", "false"), "false: mysql2 writes the values into the statement's text")
 FETCH_TYPES = Option(
     "fetch_types", ("true", "false"), "false: postgres.js does not ask for the types of arrays at each login"
 )
@@ -79,7 +80,7 @@ class Node(Language):
     compiles = True
     concurrency = "one thread: while one connection waits for the server, others go on"
     drivers = (
-        *_versions("mysql2", MYSQL, PREPARED),
+        *_versions("mysql2", MYSQL, AS_TEXT),
         *_versions("node-postgres", POSTGRESQL, PREPARED),
         *_versions("postgres.js", POSTGRESQL, PREPARED, FETCH_TYPES),
     )

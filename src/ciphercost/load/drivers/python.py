@@ -25,7 +25,8 @@ PACKAGED = Path(__file__).parents[2] / "_python"
 """What the wheel holds of the agent; a clone has no such directory."""
 ALONE = {"PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1", "PYTHONHOME": "", "PYTHONUNBUFFERED": ""}
 """Python's own variables. Without random seeds of hashes, both arms' checksums of equal rows are equal."""
-PREPARED = Option("prepared", ("true", "false"), "false: the driver decides by itself when it prepares a statement")
+PREPARED = Option("prepared", ("true", "false"), "false: psycopg prepares a statement after five executions")
+AS_TEXT = Option("prepared", ("true", "false"), "false: the driver sends texts that hold the values")
 CONFIGURATION = """openssl_conf = all
 [all]
 ssl_conf = ssl
@@ -66,9 +67,9 @@ class Python(Language):
                 "psycopg", "", "python", POSTGRESQL, (PREPARED,), binding=("disable", "prefer", "require"), at_once=True
             )
         ),
-        *_versions(Driver("asyncpg", "", "python", POSTGRESQL, (PREPARED,))),
+        *_versions(Driver("asyncpg", "", "python", POSTGRESQL)),
         *_versions(Driver("pymysql", "", "python", MYSQL)),
-        *_versions(Driver("mysql-connector", "", "python", MYSQL, (PREPARED,))),
+        *_versions(Driver("mysql-connector", "", "python", MYSQL, (AS_TEXT,))),
     )
 
     def fetch(self, driver: Driver) -> None:
