@@ -32,9 +32,9 @@ def test_both_ends_of_a_commands_load_are_profiled(
     server: UserServer, tmp_path: Path, require: Require, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require(not perf.obstacle(), perf.obstacle())
-    monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 3)
+    monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 2)
     monkeypatch.setenv("PGPASSWORD", reveal(server.fields.password))
-    plain, encrypted = (pgbench(server, mode, "-t", "4000") for mode in ("disable", "verify-full"))
+    plain, encrypted = (pgbench(server, mode, "-t", "2000") for mode in ("disable", "verify-full"))
     cell = CellSpec(
         "command",
         "tls",

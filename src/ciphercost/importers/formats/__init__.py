@@ -114,7 +114,7 @@ def line_of(pattern: re.Pattern[str], head: str) -> int:
     return head.count("\n", 0, match.start()) + 1 if match else 0
 
 
-def printed(line: str) -> str:
+def as_printed(line: str) -> str:
     """Return the line, or an empty one in place of what no tool prints: a longer one that is no JSON.
 
     Readers try many patterns on a line, which may take the square of its length.
