@@ -74,14 +74,14 @@ def _blocks(traffic: Traffic) -> Iterator[Block]:
     yield Section("Arrivals", list(_arrivals(traffic)))
     if traffic.left_out:
         rows: list[tuple[str, ...]] = [
-            (each.reason, f"{each.lines:,}" if each.lines else "", f"{each.file}, line {each.line:,}")
+            (each.reason, f"{each.lines:,} lines" if each.lines else "", f"first in {each.file}, line {each.line:,}")
             for each in traffic.left_out
         ]
-        yield Table("Left out", ("reason", "lines", "first"), rows, right=frozenset({1}))
+        yield Section("Left out", [Table("", ("reason", "lines", "first"), rows, right=frozenset({1}))])
     if traffic.notes:
         yield Alarm("What to know", [note.text for note in traffic.notes])
     if len(traffic.hours) > 1:
-        yield _hours(traffic.hours)
+        yield Section("Hours", [_hours(traffic.hours)], background=True)
 
 
 def _classes(traffic: Traffic) -> Table:

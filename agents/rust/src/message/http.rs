@@ -3,8 +3,8 @@
 use super::header_lines;
 use super::secret::Secret;
 use super::server::{ChannelBinding, Server, Tls, TlsVersion};
-use crate::drivers::http::lengths::Lengths;
 use crate::failure::{Failure, Result};
+use crate::lengths::Lengths;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]

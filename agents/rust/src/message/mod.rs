@@ -14,5 +14,5 @@ pub use answer::{Answer, Connected, SliceAnswer};
 pub use connect::{Connect, DRIVERS, Firebird, Null, Pool, WireCrypt, seconds};
 pub use embedded::{DuckDb, Sqlite};
 pub use http::{Http, HttpVersion};
-pub use request::{Arrivals, Draw, Floor, Hello, Line, Request, Slice, Step, Variable};
+pub use request::{Arrivals, Floor, Hello, Line, Request, Slice, Step, Variable};
 pub use server::{ChannelBinding, Server, Tls, TlsVersion};

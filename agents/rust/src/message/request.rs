@@ -2,6 +2,7 @@
 
 use super::connect::{Connect, DRIVERS, Pool};
 use super::flat::Flat;
+use crate::draw_mode::Draw;
 use crate::failure::{Failure, Result};
 use crate::query_mode::QueryMode;
 use serde::Deserialize;
@@ -43,17 +44,6 @@ pub struct Named {
     pub tries: u64,
     #[serde(default)]
     pub draw: Draw,
-}
-
-/// How an operation's transaction is drawn by weight.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Draw {
-    /// Each operation by its own chance.
-    #[default]
-    Random,
-    /// In every stretch of operations as often as the weights say.
-    Even,
 }
 
 /// The fields of every kind of variable; `session` refuses those that a kind does not have.

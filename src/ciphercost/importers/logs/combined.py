@@ -49,6 +49,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
                 client, _, rest = rest.partition(b" ")  # a virtual host is before it
             if (
                 rest[:2] == b"- "
+                and len(rest) > 31  # it has a user before the time
                 and len(asked) == 3
                 and asked[1][:1] == b"/"
                 and asked[2][:5] == b"HTTP/"

@@ -53,13 +53,7 @@ pub struct Client<E: Exchange> {
 }
 
 impl<E: Exchange> Client<E> {
-    pub fn new(
-        site: Arc<Site<E>>,
-        main: Line<E>,
-        clear: Option<Line<E>>,
-        polled: bool,
-        own: u64,
-    ) -> Client<E> {
+    pub fn new(site: Arc<Site<E>>, main: Line<E>, clear: Option<Line<E>>, polled: bool, own: u64) -> Client<E> {
         let left = site.lengths.as_ref().map_or(u64::MAX, |lengths| lengths.of(own, 0));
         Client {
             own,

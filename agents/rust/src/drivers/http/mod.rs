@@ -5,7 +5,6 @@ mod client;
 mod exchange;
 pub mod headers;
 mod hpack;
-pub mod lengths;
 mod line;
 mod one;
 mod operations;

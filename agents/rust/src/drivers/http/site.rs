@@ -1,9 +1,9 @@
 //! What an arm's connections share: where requests go, and how long to wait for responses.
 
 use super::exchange::{Exchange, Place};
-use super::lengths::Lengths;
 use super::statement::Asked;
 use crate::failure::{Failure, Result};
+use crate::lengths::Lengths;
 use crate::message::Http;
 use crate::program::Script;
 use crate::think::Think;
