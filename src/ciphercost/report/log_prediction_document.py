@@ -80,10 +80,14 @@ def _daily(hours: Sequence[LogStretch]) -> list[LogStretch]:
 
 
 def _table(of: LogPrediction, hours: Sequence[LogStretch]) -> Table:
-    rows: list[tuple[str, ...]] = [log_text.row(hour) for hour in hours]
+    rows: list[tuple[str, ...]] = [log_text.row(of, hour) for hour in hours]
     per_second = f"{of.operation}s, connections{', bytes' * (of.whole.counts.bytes is not None)}/s"
     return Table(
-        "hours", ("hour (UTC)", "adds cores", "95 % interval", per_second), rows, "figures", right=frozenset({1})
+        "hours",
+        ("hour (UTC)", f"adds {'CPU s/h' if log_text.by_hour(of) else 'cores'}", "95 % interval", per_second),
+        rows,
+        "figures",
+        right=frozenset({1}),
     )
 
 

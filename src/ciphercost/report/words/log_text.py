@@ -15,6 +15,8 @@ from ciphercost.report.prediction_text import decimals, ends, interval, more, pe
 
 HOUR = 3600.0
 DAY = 24 * HOUR
+FEW = 0.02
+"""Cores below which they are written as seconds an hour."""
 
 
 def headline(of: LogPrediction) -> str:
@@ -26,10 +28,21 @@ def headline(of: LogPrediction) -> str:
             f"{number(of.cores)} {'core' if of.cores == 1 else 'cores'} at {percent(before, after)} % in the log's busiest hour would be at "
             f"{percent(after.value, after)} % ({percent(after.low, after)}–{percent(after.high, after)} %) with {of.engine} {of.mechanism}"
         )
-    return (
-        f"{of.engine} {of.mechanism} would add {interval(hour.cores, 'cores')} in the log's busiest hour, and "
-        f"{interval(of.whole.cores, 'cores')} on average"
-    )
+    return f"{of.engine} {of.mechanism} would add {_busy(hour.cores, of)} in the log's busiest hour, and {_busy(of.whole.cores, of)} on average"
+
+
+def by_hour(of: LogPrediction) -> bool:
+    """Whether cores are too few to be written as such, and are written as seconds of CPU time an hour."""
+    return max(hour.cores.high for hour in of.hours) < FEW
+
+
+def _busy(cores: Part, of: LogPrediction) -> str:
+    """`0.84 cores (0.5–1.2)` or `3.1 s of CPU time an hour (2.0–4.2)`."""
+    return interval(_hourly(cores), "s of CPU time an hour") if by_hour(of) else interval(cores, "cores")
+
+
+def _hourly(cores: Part) -> Part:
+    return Part(cores.value * HOUR, cores.low * HOUR, cores.high * HOUR)
 
 
 def sentences(of: LogPrediction) -> Iterator[str]:
@@ -41,18 +54,18 @@ def sentences(of: LogPrediction) -> Iterator[str]:
         )
     sent = "" if counts.bytes is None else f", {sizes.size(counts.bytes)} sent"
     yield (
-        f"the log: {counts.operations:,.0f} {of.operation}s, {counts.connections:,.0f} new connections{sent} in {length(counts.seconds)} from "
+        f"the log: {many(counts.operations, of.operation)}, {many(counts.connections, 'new connection')}{sent} in {length(counts.seconds)} from "
         f"{moment(counts.start)} UTC"
     )
     yield f"encryption adds {interval(of.whole.cpu_seconds, 's')} of CPU time to it: {_pieces(of)}"
     yield f"that is {interval(of.added_us, 'µs')} for each {of.operation}"
     yield from _compared(of)
     yield (
-        f"busiest hour: {span(hour)} UTC with {per_hour(of, hour)} adds {interval(hour.cores, 'cores')}"
+        f"busiest hour: {span(hour)} UTC with {per_hour(of, hour)} adds {_busy(hour.cores, of)}"
         f"{f', {more(hour.ratio)}' if hour.ratio is not None else ''}"
     )
     if of.busiest_second * hour.counts.seconds >= 2 * hour.counts.operations:
-        yield f"the log's busiest second has {of.busiest_second:,} {of.operation}s, {_times(of, hour)} the busiest hour's mean"
+        yield f"the log's busiest second has {many(of.busiest_second, of.operation)}, {_times(of, hour)} the busiest hour's mean"
     if (ratio := hour.ratio) is not None:
         servers = Part(*(SERVERS * value for value in (ratio.value, ratio.low, ratio.high)))
         yield f"{SERVERS} servers that this hour fills become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
@@ -129,7 +142,7 @@ def per_hour(of: LogPrediction, hour: LogStretch) -> str:
     """What came in an hour."""
     counts = hour.counts
     sent = "" if counts.bytes is None else f", {sizes.size(counts.bytes)}"
-    return f"{counts.operations:,.0f} {of.operation}s, {counts.connections:,.0f} new connections{sent}"
+    return f"{many(counts.operations, of.operation)}, {many(counts.connections, 'new connection')}{sent}"
 
 
 def per_second(hour: LogStretch) -> str:
@@ -139,11 +152,17 @@ def per_second(hour: LogStretch) -> str:
     return ", ".join([number(counts.operations / counts.seconds), number(counts.connections / counts.seconds), *sent])
 
 
-def row(hour: LogStretch) -> tuple[str, str, str, str]:
-    """(hour, cores added, interval, what came in a second)."""
-    digits = decimals((hour.cores.high - hour.cores.low) / 2)
-    value = f"{hour.cores.value:,.{digits}f}".replace("-", "−")
-    return span(hour), value, ends(hour.cores, digits), per_second(hour)
+def row(of: LogPrediction, hour: LogStretch) -> tuple[str, str, str, str]:
+    """(hour, cores added or seconds an hour, interval, what came in a second)."""
+    part = _hourly(hour.cores) if by_hour(of) else hour.cores
+    digits = decimals((part.high - part.low) / 2)
+    value = f"{part.value:,.{digits}f}".replace("-", "−")
+    return span(hour), value, ends(part, digits), per_second(hour)
+
+
+def many(count: float, operation: str) -> str:
+    """`1 request`, `1,200 requests`."""
+    return f"{count:,.0f} {operation}{'' if round(count) == 1 else 's'}"
 
 
 # ── beside a measured replay ──────────────────────────────────────────────────────────────────────────────────────────
