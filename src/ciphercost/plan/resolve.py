@@ -19,9 +19,11 @@ from ciphercost.plan import (
     cell_checks,
     command_cells,
     conditions,
+    connection_loads,
     connection_strings,
     dump_checks,
     dump_rows,
+    operation_checks,
     script_checks,
     versus,
 )
@@ -110,6 +112,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
     script_checks.check_program(cell, engine, program)
     cell_checks.check_documents(cell, engine, workload, program.documents)
     choices = _choices(cell, workload)
+    operation_checks.check(cell, engine, mechanism, workload, choices)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)
@@ -143,7 +146,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
-    return planned
+    return connection_loads.with_loads(planned)
 
 
 def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:

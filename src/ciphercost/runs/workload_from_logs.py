@@ -64,7 +64,17 @@ def traffic(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] =
                 f"{files[0]}: was not made from logs, so it does not say how often its operations come; name a log"
             )
         return found
-    return read(files, asked, shows)[0]
+    logs = log_files.found(files, asked.format)
+    if logs[0].format.kind == "sql":
+        return _sql(logs, asked._replace(writes=True), shows)[
+            0
+        ]  # what is sent counts, whether it can be repeated or not
+    found = _count(logs, asked, shows).traffic()
+    if not found.operations:
+        raise UsageError(
+            f"{logs[0].file.name}: none of the {found.lines:,} lines is a request; `ciphercost workload` lists the reasons"
+        )
+    return found
 
 
 def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:
@@ -72,6 +82,18 @@ def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tu
         raise UsageError(
             "--writes is for logs of databases; requests that write are never sent to a site of yours, and always to ciphercost's own"
         )
+    counted = _count(logs, asked, shows)
+    found = counted.traffic()
+    if asked.keep_paths:
+        workload, notes = web_workload.by_paths(found, counted.paths, speed=asked.speed)
+    else:
+        workload, notes = web_workload.of(found, speed=asked.speed)
+    found.notes += notes
+    return found, workload
+
+
+def _count(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> WebTraffic:
+    """Every line of web servers' logs, counted."""
     counted = WebTraffic(asked.keep_alive, keep_paths=asked.keep_paths)
     whole, before = sum(log.file.size for log in logs), 0
     for log in logs:
@@ -85,13 +107,7 @@ def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tu
         if file.cut_off:
             counted.left_out.add(file.cut_off, file.name, counted.lines, 0)
         before += file.size
-    found = counted.traffic()
-    if asked.keep_paths:
-        workload, notes = web_workload.by_paths(found, counted.paths, speed=asked.speed)
-    else:
-        workload, notes = web_workload.of(found, speed=asked.speed)
-    found.notes += notes
-    return found, workload
+    return counted
 
 
 def _sql(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:

@@ -93,6 +93,7 @@ class Found:
                         self._latest = event.at
                     self._latest = max(self._latest, event.at)
                     fresh = False
+                    self._sent(event.at, event.calls)
                 self._operations(transactions.take(event))
                 self._session(event.session, event.at)
                 if len(self._open) > MOST_OPEN:
@@ -171,6 +172,11 @@ class Found:
                 self._open[operation.at.session] = _Session(session.operations + 1, latest)
             self._arrived(operation.at.at, calls, operation.seconds)
 
+    def _sent(self, at: float, statements: int) -> None:
+        """So many statements were sent, whether they are kept or not."""
+        self._begin, self._end = min(self._begin, at), max(self._end, at)
+        self._hour(at)[3] += statements
+
     def _arrived(self, at: float, calls: int, seconds: float) -> None:
         if not at:
             return
@@ -192,7 +198,7 @@ class Found:
             self._busiest = max(self._busiest, count)
 
     def _hour(self, at: float) -> list[float]:
-        return self._hours.setdefault(int(at) // 3600 * 3600, [0.0, 0.0, 0.0])
+        return self._hours.setdefault(int(at) // 3600 * 3600, [0.0, 0.0, 0.0, 0.0])
 
     # ── the result ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,8 +219,8 @@ class Found:
             connections=self._connections(),
             arrivals=self._arrivals(),
             hours=[
-                Hour(start, round(count), 0, opened, seconds)
-                for start, (count, seconds, opened) in sorted(self._hours.items())
+                Hour(start, round(count), 0, opened, seconds, round(statements))
+                for start, (count, seconds, opened, statements) in sorted(self._hours.items())
             ],
             clients=0,
             paths=len(classes),
