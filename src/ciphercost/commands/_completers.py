@@ -77,6 +77,12 @@ def runs(context: click.Context, parameter: click.Parameter, begin: str) -> list
     return _plain((name for name in wanted if name not in given), begin) or directories(context, parameter, begin)
 
 
+def runs_or_files(context: click.Context, parameter: click.Parameter, begin: str) -> list[CompletionItem]:
+    """Runs; files and directories if no run's name begins so."""
+    items = runs(context, parameter, begin)
+    return files(context, parameter, begin) if all(item.type == "dir" for item in items) else items
+
+
 def _given(context: click.Context, parameter: click.Parameter) -> Iterable[object]:
     given = context.params.get(parameter.name or "")
     return [*(given if isinstance(given, tuple) else ()), *context.args]

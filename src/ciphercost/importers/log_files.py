@@ -11,6 +11,7 @@ from ciphercost.importers import logs
 from ciphercost.importers.formats import clean, without_secrets
 from ciphercost.importers.log_lines import LogFile
 from ciphercost.importers.logs import Format
+from ciphercost.importers.logs._sql import Ignored
 from ciphercost.model.errors import UsageError
 from ciphercost.model.traffic import Kind
 
@@ -62,12 +63,14 @@ def _format(file: LogFile, head: Sequence[bytes], asked: str) -> Format:
     lines = [line for line in head if line.strip() and not line.startswith(b"#")]
     if asked:
         chosen = logs.get(asked)
-        if not chosen.recognise(lines):
+        if not chosen.recognise(lines if chosen.kind == "web" else head):
             raise UsageError(
                 f"{file.name}: none of its first {len(lines)} lines has the format {asked}; {_example(lines)}"
             )
         return chosen
-    counts = {name: logs.get(name).recognise(lines) for name in logs.names()}
+    # In a log of statements a line with # is no comment.
+    formats = map(logs.get, logs.names())
+    counts = {one.name: one.recognise(lines if one.kind == "web" else head) for one in formats}
     best = max(counts, key=lambda name: counts[name])
     if not counts[best] or counts[best] < LEAST * len(lines):
         if any(b"\0" in line for line in lines):
@@ -95,8 +98,10 @@ def _in_order(opened: Sequence[Log]) -> list[Log]:
 
 
 def _begin(log: Log) -> float | None:
-    """When the first readable line was written. Both kinds of items begin with the time."""
+    """When the first readable line was written."""
     items: Any = log.format.read(iter(log.head), log.head, set())
+    if log.format.kind == "sql":
+        return next((item.at for item in items if not isinstance(item, Ignored) and item.at), None)
     return next((item[0] for item in items if not isinstance(item, str)), None)
 
 

@@ -85,7 +85,7 @@ def write(workload: Workload, comments: Sequence[str] = ()) -> str:
 
 def _transaction(transaction: Transaction) -> list[str]:
     data: dict[str, Any] = msgspec.to_builtins(transaction)
-    return [f"{name} = {value_text(value)}" for name, value in data.items() if value is not None]
+    return [f"{name} = {value_text(value)}" for name, value in data.items() if value is not None and value != {}]
 
 
 def _table(name: str, table: Mapping[str, Any]) -> list[str]:

@@ -92,7 +92,7 @@ class Arrivals(msgspec.Struct, omit_defaults=True):
 
 
 class Hour(msgspec.Struct, array_like=True):
-    """What came in one hour. Hours without operations are left out."""
+    """What came in one hour. Hours without operations and statements are left out."""
 
     start: Count
     """Seconds since 1970 at its beginning."""
@@ -102,6 +102,8 @@ class Hour(msgspec.Struct, array_like=True):
     """New connections, if known. An estimate where `Connections.basis` is one."""
     seconds: Amount = 0.0
     """Time that the server took for all of them, if logged."""
+    statements: Count = 0
+    """Of a database's log: statements of all kinds, with those of transactions and those that a replay leaves out. 0: not counted."""
 
 
 class Traffic(msgspec.Struct, omit_defaults=True):

@@ -56,8 +56,8 @@ def check_limits(cell: CellSpec) -> None:
 
 def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> None:
     """Raises UsageError if the workload has no secret values for a column mechanism."""
-    if cell.own_script:
-        option = "--sql" if cell.sql else "--builtin"
+    if cell.own_script or cell.workload_file:
+        option = "--sql" if cell.sql else "--builtin" if cell.builtin else f"--workload {cell.workload}"
         raise UsageError(
             f"{option}: {mechanism.name} needs an unencrypted and an encrypted copy of each table, but {option} uses tables as they are; "
             "use --workload search, or your own rows: --csv FILE --secret COLUMN, --dump FILE --secret TABLE.COLUMN"

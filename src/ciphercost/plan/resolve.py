@@ -19,9 +19,11 @@ from ciphercost.plan import (
     cell_checks,
     command_cells,
     conditions,
+    connection_loads,
     connection_strings,
     dump_checks,
     dump_rows,
+    operation_checks,
     script_checks,
     versus,
 )
@@ -101,6 +103,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         cell_checks.check_secrets(cell, mechanism, workload)
     cell_checks.check_language(cell, engine, workload)
     script_checks.check(cell, engine, workload)
+    script_checks.check_file(cell, engine, workload)
     if factors.get(_blind.SEARCH.name) == _blind.INDEX and not (cell.csv and columns):
         raise UsageError(
             f"search={_blind.INDEX}: workload {cell.workload} has tables without a column for it; use your own rows: --csv FILE --secret COLUMN"
@@ -109,6 +112,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
     script_checks.check_program(cell, engine, program)
     cell_checks.check_documents(cell, engine, workload, program.documents)
     choices = _choices(cell, workload)
+    operation_checks.check(cell, engine, mechanism, workload, choices)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)
@@ -142,7 +146,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
-    return planned
+    return connection_loads.with_loads(planned)
 
 
 def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:

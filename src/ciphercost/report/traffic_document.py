@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from ciphercost.load.units import minutes
 from ciphercost.model import sizes
@@ -13,18 +14,38 @@ from ciphercost.report.blocks import Alarm, Block, Document, Item, Items, Sectio
 QUANTILES = (0.5, 0.9, 0.99)
 SIZES = TIMES = "p50 / p90 / p99 / max"
 MOST_HOURS = 24
-WORDS = {"web": ("request", "requests"), "sql": ("statement", "statements")}
+MOST_CLASSES = 40
+"""Classes in a table."""
+LONGEST_SHAPE = 300
+"""Characters of the statements of a class."""
+WORDS = {"web": ("request", "requests"), "sql": ("operation", "operations")}
 
 
-def of(traffic: Traffic, command: str = "") -> Document:
-    """The document. `command`: that which runs the workload."""
+def of(traffic: Traffic, command: str = "", shapes: Mapping[str, str] = MappingProxyType({})) -> Document:
+    """The document. `command`: that which runs the workload. `shapes`: the statements of each class without their values."""
     one, many = WORDS[traffic.kind]
     title = f"{traffic.operations:,} {many} in {traffic.files:,} log{'s' * (traffic.files != 1)}"
+    if traffic.kind == "sql":
+        answer = f"{traffic.operations:,} operations in {traffic.lines:,} lines ({', '.join(traffic.formats)})"
+        answer += f", {span(traffic)}: {rate(traffic)}" if traffic.end else ""
+        return Document("workload", title, answer, [*_blocks(traffic), *_shapes(shapes)], command=command)
     answer = (
         f"{traffic.operations:,} of {traffic.lines:,} lines are {many} ({', '.join(traffic.formats)}), {span(traffic)}: "
         f"{rate(traffic)}, {sizes.size(round(traffic.bytes_out / max(1, traffic.operations)))} per {one}"
     )
     return Document("workload", title, answer, list(_blocks(traffic)), command=command)
+
+
+def _shapes(shapes: Mapping[str, str]) -> Iterator[Block]:
+    """The statements of the most frequent classes."""
+    if shapes:
+        rows: list[tuple[str, ...]] = [
+            (name, shape if len(shape) <= LONGEST_SHAPE else shape[:LONGEST_SHAPE] + "…")
+            for name, shape in shapes.items()
+        ]
+        yield Table(
+            "Statements of each class, without values", ("operation", "statements"), rows[:MOST_CLASSES], minor=True
+        )
 
 
 def span(traffic: Traffic) -> str:
@@ -67,7 +88,11 @@ def _classes(traffic: Traffic) -> Table:
     many = WORDS[traffic.kind][1]
     has_sizes = any(each.sizes for each in traffic.classes)
     head = ("class", many, "share, of bytes", f"size {SIZES}") if has_sizes else ("class", many, "share")
-    rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes]
+    rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes[:MOST_CLASSES]]
+    if rest := traffic.classes[MOST_CLASSES:]:
+        count = sum(each.count for each in rest)
+        share = f"{count / max(1, traffic.operations):.2%}"
+        rows.append((f"{len(rest)} others", f"{count:,}", share, *[""] * has_sizes))
     return Table(f"{many.capitalize()} by class", head, rows, "figures", right=frozenset({1, 2, 3}))
 
 
@@ -88,7 +113,7 @@ def _times(traffic: Traffic) -> Table:
             "",
             " / ".join(milliseconds(value) for value in _quantiles(each.times)),
         )
-        for each in traffic.classes
+        for each in traffic.classes[:MOST_CLASSES]
         if each.times
     ]
     return Table(
@@ -151,7 +176,7 @@ def _arrivals(traffic: Traffic) -> Iterator[Block]:
     if arrivals.busiest_second:
         busy = total(arrivals.per_second)
         yield Text(
-            f"The busiest second had {arrivals.busiest_second:,}; {busy / max(1.0, traffic.seconds + 1):.1%} of the seconds had any, in "
+            f"The busiest second had {arrivals.busiest_second:,}; {min(1.0, busy / max(1.0, traffic.seconds + 1)):.1%} of the seconds had any, in "
             f"{minutes(traffic.seconds)} from the first to the last."
         )
     if arrivals.concurrent:

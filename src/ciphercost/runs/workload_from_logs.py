@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ciphercost.importers import log_files, web_workload
 from ciphercost.importers.connection_lengths import KEEP_ALIVE
 from ciphercost.importers.log_files import Log
@@ -15,6 +17,7 @@ from ciphercost.load import workload_file
 from ciphercost.load.workloads import Workload
 from ciphercost.model.errors import UsageError
 from ciphercost.model.traffic import Traffic
+from ciphercost.runs import workload_of_statements
 
 
 class Asked(NamedTuple):
@@ -47,8 +50,8 @@ def read(
     Returns what was found and the workload that repeats it. Raises UsageError if a file has no known format, or no line of them is an operation.
     """
     logs = log_files.found(files, asked.format)
-    if logs[0].format.kind != "web":
-        raise UsageError(f"{logs[0].file.name}: logs of databases can't be read yet")
+    if logs[0].format.kind == "sql":
+        return _sql(logs, asked, shows)
     return _web(logs, asked, shows)
 
 
@@ -61,7 +64,17 @@ def traffic(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] =
                 f"{files[0]}: was not made from logs, so it does not say how often its operations come; name a log"
             )
         return found
-    return read(files, asked, shows)[0]
+    logs = log_files.found(files, asked.format)
+    if logs[0].format.kind == "sql":
+        return _sql(logs, asked._replace(writes=True), shows)[
+            0
+        ]  # what is sent counts, whether it can be repeated or not
+    found = _count(logs, asked, shows).traffic()
+    if not found.operations:
+        raise UsageError(
+            f"{logs[0].file.name}: none of the {found.lines:,} lines is a request; `ciphercost workload` lists the reasons"
+        )
+    return found
 
 
 def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:
@@ -69,6 +82,18 @@ def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tu
         raise UsageError(
             "--writes is for logs of databases; requests that write are never sent to a site of yours, and always to ciphercost's own"
         )
+    counted = _count(logs, asked, shows)
+    found = counted.traffic()
+    if asked.keep_paths:
+        workload, notes = web_workload.by_paths(found, counted.paths, speed=asked.speed)
+    else:
+        workload, notes = web_workload.of(found, speed=asked.speed)
+    found.notes += notes
+    return found, workload
+
+
+def _count(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> WebTraffic:
+    """Every line of web servers' logs, counted."""
     counted = WebTraffic(asked.keep_alive, keep_paths=asked.keep_paths)
     whole, before = sum(log.file.size for log in logs), 0
     for log in logs:
@@ -82,17 +107,23 @@ def _web(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tu
         if file.cut_off:
             counted.left_out.add(file.cut_off, file.name, counted.lines, 0)
         before += file.size
-    found = counted.traffic()
+    return counted
+
+
+def _sql(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:
     if asked.keep_paths:
-        workload, notes = web_workload.by_paths(found, counted.paths, speed=asked.speed)
-    else:
-        workload, notes = web_workload.of(found, speed=asked.speed)
-    found.notes += notes
-    return found, workload
+        raise UsageError("--keep-paths is for logs of web servers; statements of a database always keep their values")
+    whole = sum(log.file.size for log in logs)
+    found, made = workload_of_statements.read(
+        logs, lambda bytes_, lines: shows(Read(bytes_, whole, lines)), writes=asked.writes
+    )
+    return found, msgspec.structs.replace(made, rate=made.rate * asked.speed)
 
 
 def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
     """Lines above the workload, for whoever reads its file before it runs."""
+    if made.written_for:
+        return workload_of_statements.comments(found, made, output)
     per_connection = found.connections.per_connection
     lines = [
         f"A workload made by `ciphercost workload` from {found.files:,} log{'s' * (found.files != 1)}: {found.operations:,} of {found.lines:,} lines.",
@@ -111,6 +142,8 @@ def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
 
 def next_step(made: Workload, output: Path) -> str:
     """The command that runs it."""
+    if made.written_for:
+        return workload_of_statements.next_step(made, output)
     name = shlex.quote(str(output))
     target = "nginx:tls" if made.documents else "url:tls --url http://YOUR.SITE --url https://YOUR.SITE"
     return f"to measure it: ciphercost run {target} --workload {name}; at the logged rate of {made.rate:g}/s: add --regime latency"

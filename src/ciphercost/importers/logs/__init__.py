@@ -49,6 +49,8 @@ class Format(NamedTuple):
     """Yields what each line says. Its arguments: the lines; the first ones, which show the optional fields; a set that gets the time zones seen
     (`+0200`; empty: none is written).
     """
+    dialect: Callable[[Sequence[bytes]], str] = lambda _: ""
+    """Whose SQL the statements of a log are, by its first lines; empty: it is a web log."""
 
 
 REGISTRY = Registry(__name__, "unknown log format '{}': {}")
@@ -62,4 +64,5 @@ def names() -> list[str]:
 def get(name: str) -> Format:
     """Raises UsageError with the nearest name."""
     module = REGISTRY.get(name)
-    return Format(name, module.KIND, module.recognise, module.read)
+    dialect = getattr(module, "dialect", lambda _: getattr(module, "DIALECT", ""))
+    return Format(name, module.KIND, module.recognise, module.read, dialect)
