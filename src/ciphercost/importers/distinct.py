@@ -12,19 +12,19 @@ class Distinct:
 
     def __init__(self) -> None:
         self.limit = 1 << 63
-        self._kept: set[int] = set()
+        self.kept: set[int] = set()
 
     def add(self, hashed: int) -> None:
         """Add a value's hash of 64 bits with sign, as Python's `hash` of bytes."""
-        self._kept.add(hashed)
-        if len(self._kept) > 2 * KEPT:
-            smallest = sorted(self._kept)[:KEPT]
-            self._kept = set(smallest)
+        self.kept.add(hashed)
+        if len(self.kept) > 2 * KEPT:
+            smallest = sorted(self.kept)[:KEPT]
+            self.kept = set(smallest)
             self.limit = smallest[-1]
 
     def count(self) -> int:
         """Exact up to 2 * KEPT values."""
         if self.limit == 1 << 63:
-            return len(self._kept)
-        smallest = sorted(self._kept)[:KEPT]
+            return len(self.kept)
+        smallest = sorted(self.kept)[:KEPT]
         return round((KEPT - 1) / ((smallest[-1] - _FIRST) / _RANGE))

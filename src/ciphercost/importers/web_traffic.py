@@ -92,7 +92,7 @@ class WebTraffic:
         self.files += 1
         self.formats += [format_] if format_ not in self.formats else []
         classes, connections, keep_paths = self._classes, self._connections, self._keep_paths
-        distinct, limit = self._distinct_paths, self._distinct_paths.limit
+        distinct, limit, kept = self._distinct_paths, self._distinct_paths.limit, self._distinct_paths.kept
         held_by_client, keep_alive = connections.held, connections.keep_alive
         gaps, lengths, room = connections.gaps, connections.lengths, HELD_CLIENTS
         opened = 0
@@ -118,9 +118,9 @@ class WebTraffic:
             sizes = of.sizes
             sizes[size] = sizes.get(size, 0) + 1
             hashed = hash(path)
-            if hashed < limit:
+            if hashed < limit and hashed not in kept:
                 distinct.add(hashed)
-                limit = distinct.limit
+                limit, kept = distinct.limit, distinct.kept
             if keep_paths:
                 self._path(method, path, status, size)
             if more is None:

@@ -9,7 +9,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
-from ciphercost.load import clients, headers, own_scripts, secret_columns, tables, workloads
+from ciphercost.load import clients, headers, own_scripts, secret_columns, tables, workload_file, workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms import Mechanism, _blind
 from ciphercost.mechanisms._column import Columns
@@ -159,7 +159,8 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
     if own_rows and cell.workload in tables.TITLES:
         title, measures = tables.TITLES[cell.workload]
         return Workload(title=title, measures=measures, transaction=[], name=cell.workload)
-    workload = workloads.get(workloads.full_name(cell.workload))
+    named = workloads.full_name(cell.workload)
+    workload = workload_file.read(Path(cell.workload)) if cell.workload_file else workloads.get(named)
     target = engine or engines.get(cell.engine)
     if target.language != "http":
         # Such a workload may serve web servers too.

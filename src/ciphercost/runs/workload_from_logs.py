@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,12 +100,13 @@ def _count(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> 
     whole, before = sum(log.file.size for log in logs), 0
     for log in logs:
         done, file = before, log.file
-        counted.add(
-            file.name,
-            log.format.name,
-            log.format.read(log_files.lines_of(log), log.head, counted.zones),
-            lambda lines, done=done, file=file: shows(Read(done + file.read_bytes, whole, lines)),  # type: ignore[misc]
-        )
+        with _without_searching_garbage():
+            counted.add(
+                file.name,
+                log.format.name,
+                log.format.read(log_files.lines_of(log), log.head, counted.zones),
+                lambda lines, done=done, file=file: shows(Read(done + file.read_bytes, whole, lines)),  # type: ignore[misc]
+            )
         if file.cut_off:
             counted.left_out.add(file.cut_off, file.name, counted.lines, 0)
         before += file.size
@@ -118,6 +121,18 @@ def _sql(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tu
         logs, lambda bytes_, lines: shows(Read(bytes_, whole, lines)), writes=asked.writes
     )
     return found, msgspec.structs.replace(made, rate=made.rate * asked.speed)
+
+
+@contextmanager
+def _without_searching_garbage() -> Iterator[None]:
+    """Lines make no circles, and searching for some among a hundred thousand held clients takes a tenth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def comments(found: Traffic, made: Workload, output: Path) -> list[str]:

@@ -65,7 +65,7 @@ from ciphercost.load.tables import people
 from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import WORKLOAD_FILE, Draw, Language, QueryMode
+from ciphercost.model.spec import Draw, Language, QueryMode
 from ciphercost.model.traffic import Bin, Traffic
 
 PEOPLE_BATCH = 250
@@ -134,11 +134,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Workload:
-    """Return the workload of that name, or of that file. Raises UsageError with the nearest name."""
-    if name.endswith(WORKLOAD_FILE):
-        from ciphercost.load import workload_file
-
-        return workload_file.read(Path(name))
+    """Return the workload of that name. Raises UsageError with the nearest name."""
     study, slash, transaction = name.partition("/")
     if slash:
         return of_study(study, transaction)
