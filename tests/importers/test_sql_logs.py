@@ -56,6 +56,7 @@ def events(text: str, name: str = "") -> list[Event]:
 def found_in(text: str, dialect: str, name: str = "", *, writes: bool = True) -> Found:
     found = Found(dialect, writes=writes)
     found.read(events(text, name), "a.log")
+    found.traffic([], 1, 0)  # ends what is open
     return found
 
 

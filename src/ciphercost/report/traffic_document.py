@@ -176,7 +176,7 @@ def _arrivals(traffic: Traffic) -> Iterator[Block]:
     if arrivals.busiest_second:
         busy = total(arrivals.per_second)
         yield Text(
-            f"The busiest second had {arrivals.busiest_second:,}; {busy / max(1.0, traffic.seconds + 1):.1%} of the seconds had any, in "
+            f"The busiest second had {arrivals.busiest_second:,}; {min(1.0, busy / max(1.0, traffic.seconds + 1)):.1%} of the seconds had any, in "
             f"{minutes(traffic.seconds)} from the first to the last."
         )
     if arrivals.concurrent:

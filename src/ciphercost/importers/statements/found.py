@@ -27,6 +27,8 @@ SHOW_EVERY = 1 << 14
 """Events between two reports of progress."""
 BACKWARDS_S = 1.0
 """Seconds by which a line may be older than one before it: entries of several processes are not in order."""
+NO_YEAR = 978_307_200
+"""Seconds since 1970 below which a time has the year that stands for none (`_database_times.SYSLOG_YEAR`)."""
 SLOW_S = 0.01
 """If no statement took less, the log holds only slow ones."""
 
@@ -46,7 +48,7 @@ class Found:
     """Collects what the readers of one or more logs yield."""
 
     def __init__(self, dialect: str, *, writes: bool = False) -> None:
-        self.dialect, self.writes = dialect, writes
+        self.dialect = dialect
         self.classes = Classes()
         self.statements = 0
         """Statements read, kept or not."""
@@ -69,22 +71,28 @@ class Found:
         self._timed = 0
         self._backwards: tuple[int, Place] | None = None
         self._file = ""
+        self._latest = 0.0
+        self._transactions = Transactions(dialect, writes=writes)
 
     def read(self, events: Iterable[Event], file: str, shows: Callable[[], None] = lambda: None) -> None:
-        """Take all events of a file. A transaction or connection does not reach over the file's end."""
-        transactions = Transactions(self.dialect, writes=self.writes)
+        """Take all events of a file. It continues the one before it, with its connections, unless it begins before that one's end."""
+        transactions = self._transactions
         self._file = file
-        latest = 0.0
+        fresh = True
         for number, event in enumerate(events):
             if not number % SHOW_EVERY:
                 shows()
             if isinstance(event, Logged):
                 self.statements += event.calls
                 if event.at:
-                    if event.at < latest - BACKWARDS_S:
-                        self._went_back(event)
-                        latest = event.at
-                    latest = max(latest, event.at)
+                    if event.at < self._latest - BACKWARDS_S:
+                        if fresh:
+                            self._finish()
+                        else:
+                            self._went_back(event)
+                        self._latest = event.at
+                    self._latest = max(self._latest, event.at)
+                    fresh = False
                     self._sent(event.at, event.calls)
                 self._operations(transactions.take(event))
                 self._session(event.session, event.at)
@@ -99,7 +107,10 @@ class Found:
                 self.left_out.add(event.why, file, event.line, event.lines)
             else:
                 self._fact(event, transactions)
-        self._operations(transactions.finish())
+
+    def _finish(self) -> None:
+        """Close what is open."""
+        self._operations(self._transactions.finish())
         for name in list(self._open):
             self._close(name)
 
@@ -192,7 +203,8 @@ class Found:
     # ── the result ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def traffic(self, formats: list[str], files: int, lines: int) -> Traffic:
-        """What was found, for the page and the workload file."""
+        """What was found, for the page and the workload file, after the last file."""
+        self._finish()
         classes = self.classes.ordered()
         return Traffic(
             kind="sql",
@@ -246,6 +258,9 @@ class Found:
             zones = ", ".join(sorted(zone or "none" for zone in self.zones))
             text = f"the lines have several time zones ({zones}); those without a number are taken as written, so hours may overlap"
             notes.append(Warning_("time-zones", text))
+        if 0 < self._end < NO_YEAR:
+            text = "syslog's times have no year, so all of them are shown in the year 2000"
+            notes.append(Warning_("log-no-year", text))
         if self._backwards:
             count, place = self._backwards
             text = f"the clock goes backwards in {count:,} places, the first at {place.file}, line {place.line}"

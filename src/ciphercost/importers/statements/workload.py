@@ -23,8 +23,8 @@ HEAD = (
 
 def of(found: Found, formats: list[str], files: int, lines: int, source: str) -> tuple[Traffic, Workload]:
     """What was found, and the workload. `source`: the logs, for people. Raises UsageError if nothing can be run."""
-    classes = found.classes.ordered()
     traffic = found.traffic(formats, files, lines)
+    classes = found.classes.ordered()
     made = scripts.of(classes, names(classes), found.dialect)
     for why, statements, each in made.left_out:
         found.left_out.add(why, each.file, each.line, statements)

@@ -13,6 +13,7 @@ from ciphercost.importers.logs._sql import Ignored, Logged
 from ciphercost.importers.statements import scripts, workload
 from ciphercost.importers.statements.classes import MOST_CLASSES, SAMPLES, Written
 from ciphercost.importers.statements.fingerprint import Unreadable, shape, split
+from ciphercost.importers.statements.found import Found
 from ciphercost.importers.statements.sorts import sort
 from ciphercost.importers.statements.transactions import FAILED, OUTSIDE, UNFINISHED, UNREADABLE, Transactions
 from ciphercost.load import script
@@ -236,6 +237,23 @@ def test_a_clock_that_goes_backwards_and_a_log_of_slow_statements_are_noted() ->
     )
     notes = found_in(text, "postgresql").traffic([], 1, 4).notes
     assert [note.code for note in notes] == ["log-clock-backwards", "log-only-slow"]
+
+
+def test_a_transaction_goes_on_in_the_next_file_of_the_same_log() -> None:
+    def lines(minute: int, *logged: str) -> str:
+        return "\n".join(f"2024-01-31 12:{minute}:00.000 UTC [17] LOG:  statement: {sql}" for sql in logged)
+
+    first, second = lines(10, "BEGIN", "SELECT 1"), lines(11, "COMMIT")
+    found = Found("postgresql")
+    for name, text in (("a.log", first), ("b.log", second)):
+        found.read(events(text), name)
+    assert (found.traffic([], 2, 3).operations, found.left_out.found()) == (1, [])
+    # A log that begins before the end of the other is another server's.
+    found = Found("postgresql")
+    for name, text in (("a.log", second), ("b.log", first)):
+        found.read(events(text), name)
+    assert found.traffic([], 2, 3).operations == 0
+    assert {left.reason for left in found.left_out.found()} == {OUTSIDE, UNFINISHED}
 
 
 def test_a_line_that_was_too_long_takes_its_entry_with_it() -> None:
