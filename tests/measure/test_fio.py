@@ -168,7 +168,7 @@ def test_the_record_keeps_what_fio_did(tmp_path: Path) -> None:
     with run_directory.Record(tmp_path, facts) as kept:
         assert list(run_directory.read_storage(tmp_path)) == []
         for one_slice in written:
-            kept.append_storage(one_slice)
+            kept.append_beside(one_slice)
     with (tmp_path / "storage.jsonl").open("ab") as file:
         file.write(b'{"cell":0,"sess')
     assert list(run_directory.read_storage(tmp_path)) == written

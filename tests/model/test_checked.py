@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from ciphercost.model import checked
 from ciphercost.model.command_load import ToolFigures
+from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.storms import StormSlice
 from ciphercost.model.study import HostSample, StudyRecord, StudyRun
 from ciphercost.plan import specs, toml
 from ciphercost.report import formats, frames, inventory
@@ -200,7 +202,8 @@ def test_a_tampered_plan_or_proof_gives_the_same_figures_or_one_line(
 
 @EXAMPLES
 @given(
-    content=st.binary(max_size=300), name=st.sampled_from(["plan.json", "slices.jsonl", "proofs.json", "storage.jsonl"])
+    content=st.binary(max_size=300),
+    name=st.sampled_from(["plan.json", "slices.jsonl", "proofs.json", "storage.jsonl", "storm.jsonl", "memory.jsonl"]),
 )
 def test_any_bytes_are_read_or_refused_in_one_line(tampered: Callable[..., Path], name: str, content: bytes) -> None:
     outcome(tampered(name, content))
@@ -240,6 +243,28 @@ def test_a_tampered_study_is_refused_in_one_line(
 def test_impossible_storage_is_refused(tampered: Callable[..., Path], slices: StorageSlice, problem: str) -> None:
     directory = tampered("storage.jsonl", msgspec.json.encode(slices) + b"\n")
     with pytest.raises(UsageError, match=rf"storage\.jsonl, line 1: .*{problem}"):
+        conclude.result_of(directory)
+
+
+STORM = StormSlice(0, 1, 0, "ABBA", 1, "plain", "rate", "160", 0.5, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "record", "problem"),
+    [
+        ("storm.jsonl", STORM, "`before` is missing"),
+        ("storm.jsonl", msgspec.structs.replace(STORM, position=2), "belongs to the encrypted arm"),
+        ("storm.jsonl", msgspec.structs.replace(STORM, cell=7), "a slice of cell 7"),
+        ("storm.jsonl", msgspec.structs.replace(STORM, rate=0.0), "> 0"),
+        ("memory.jsonl", MemoryLevel(7, 1, "plain", "traffic", 10, 5, 5), "a slice of cell 7"),
+        ("memory.jsonl", MemoryLevel(0, 1, "plain", "traffic", 10, -5, 5), ">= 0"),
+    ],
+)
+def test_impossible_storms_and_levels_of_memory_are_refused(
+    tampered: Callable[..., Path], name: str, record: StormSlice | MemoryLevel, problem: str
+) -> None:
+    directory = tampered(name, msgspec.json.encode(record) + b"\n")
+    with pytest.raises(UsageError, match=rf"{re.escape(name)}, line 1: .*{problem}"):
         conclude.result_of(directory)
 
 

@@ -9,13 +9,24 @@ from typing import get_args
 import msgspec
 import pytest
 
+from ciphercost.model.connection_memory import ConnectionMemory, Slope
 from ciphercost.model.objective_capacity import ObjectiveArm, ObjectiveCapacity
 from ciphercost.model.result import Cell, Money, Part, Price, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
+from ciphercost.model.storms import StormArm, StormResult
 from ciphercost.report import blocks, document, formats
 from results import cell, estimate, failed, result
 
 FORMATS = ("terminal", "md", "html")
+STORM = {
+    **{
+        f"{what}_{part}": level
+        for what, level in (("throughput", 3900.0), ("latency_p99", 2.2))
+        for part in ("before", "during", "after")
+    },
+    "back_p99": 31.0,
+}
+"""Levels of an arm in storms."""
 ELSEWHERE = {"terminal": ("reference", "client")}
 """Notes that a format has in another form: the terminal's table of an experiment."""
 
@@ -39,6 +50,29 @@ def full() -> Result:
         money=Money(Price(0.04, "hour", "$"), "server_cpu_per_op", Part(3e-5, 2e-5, 4e-5), Part(10.8, 10.6, 11.0)),
         objective=ObjectiveCapacity(
             "p99=5ms", {arm: ObjectiveArm("unknown") for arm in ("plain", "encrypted")}, [], reason="nothing was slow"
+        ),
+        storm=StormResult(
+            "rate",
+            "160",
+            4000.0,
+            0.5,
+            80,
+            4,
+            {"throughput_during": estimate(0.9), "latency_p99_during": estimate(2.5), "back_p99": estimate(1.4)},
+            {
+                arm: StormArm(
+                    STORM, {"throughput_during": estimate(0.8), "latency_p99_during": estimate(3.0)}, 640, 3, "53300=3"
+                )
+                for arm in ("plain", "encrypted")
+            },
+        ),
+        connection_memory=ConnectionMemory(
+            500,
+            8,
+            1,
+            {arm: {"handshake": {"server": Slope(1200.0, 1100.0, 1300.0)}} for arm in ("plain", "encrypted")},
+            {"handshake": {"server": Slope(29_000.0, 28_000.0, 30_000.0)}},
+            "least squares in one session",
         ),
         link={"sent": 100_000, "lost": 97, "overflowed": 0},
         handshakes={"full": 120, "resumed": 30},

@@ -191,7 +191,7 @@ def test_the_record_keeps_the_samples_of_complete_sessions(tmp_path: Path) -> No
     with run_directory.Record(tmp_path, facts()) as kept:
         for session in (1, 2):
             kept.append(SliceRecord(0, session, "warmup", 0, "", 0, "plain", float(session), 0.5))
-            kept.append_profile(profiled_slice(session))
+            kept.append_beside(profiled_slice(session))
     with (tmp_path / "profile.jsonl").open("ab") as file:
         file.write(b'{"cell":0,"sess')  # cut off by a kill
     assert list(run_directory.read_profile(tmp_path)) == [profiled_slice(1), profiled_slice(2)]
@@ -217,7 +217,7 @@ def test_the_record_keeps_the_samples_of_complete_sessions(tmp_path: Path) -> No
 def test_damaged_samples_are_refused_with_the_place(tmp_path: Path, damage: dict[str, object], words: str) -> None:
     (tmp_path / "logs").mkdir()
     with run_directory.Record(tmp_path, facts()) as kept:
-        kept.append_profile(profiled_slice(1))
+        kept.append_beside(profiled_slice(1))
     line = json.loads((tmp_path / "profile.jsonl").read_text()) | damage
     (tmp_path / "profile.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(UsageError, match=r"profile\.jsonl, line 1") as refused:

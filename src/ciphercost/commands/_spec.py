@@ -47,6 +47,7 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         "max_rate",
         "max_connections",
         "max_tries",
+        "connections",
         "agents",
         "min_agents",
     ):
@@ -107,6 +108,8 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
         max_latency=units.duration(given["max_latency"], "--max-latency") if given.get("max_latency") else 0.0,
         objective=latency_objective.parse(given["objective"]).text if given.get("objective") else "",
         settings=pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
+        storm=given.get("storm") or "",
+        connections=given.get("connections") or 0,
         command=load_of(given),
     )
 

@@ -9,6 +9,7 @@ import click
 
 from ciphercost.commands import _completers
 from ciphercost.commands._command_options import COMMAND
+from ciphercost.commands._connection_options import CONNECTIONS
 from ciphercost.commands._measure import run_plan
 from ciphercost.commands._options import (
     CELL_TIME,
@@ -83,7 +84,7 @@ Examples:
             "Takes a quarter longer.",
         ),
     ),
-    *section(LOAD, OBJECTIVE, CELL_TIME, *OVER_MACHINES),
+    *section(LOAD, OBJECTIVE, CELL_TIME, *CONNECTIONS, *OVER_MACHINES),
     *section(COMMANDS, *COMMAND),
     *OUTPUT,
     PRICE,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ciphercost.estimate import (
     arm_names,
+    connection_memory,
     connection_warnings,
     curves,
     imported,
@@ -23,6 +24,7 @@ from ciphercost.estimate import (
     plausible,
     statistics,
     storage,
+    storms,
     totals,
     unit_costs,
 )
@@ -31,14 +33,24 @@ from ciphercost.estimate.profile_estimates import profile
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.verdict import holm
 from ciphercost.model import checked
+from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
-from ciphercost.model.run_directory import read_imported, read_profile, read_proofs, read_slices, read_storage
+from ciphercost.model.run_directory import (
+    read_imported,
+    read_memory,
+    read_profile,
+    read_proofs,
+    read_slices,
+    read_storage,
+    read_storms,
+)
 from ciphercost.model.slices import UNSEEN, Proof, SliceRecord, StorageSlice, Witness
 from ciphercost.model.spec import ARMS, COUNTED, Mode
+from ciphercost.model.storms import StormSlice
 from ciphercost.model.version import VERSION
 from ciphercost.plan import conditions, latency_objective, registry_facts, schedule
 from ciphercost.prove import proof_verdict
@@ -113,6 +125,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
         )
         for number, estimate in enumerate(estimates)
     ]
+    cells = with_connections(facts, cells, directory)
     cells = with_profiles(facts, cells, estimators, profiled, directory)
     cells = [plausible.checked(cell, facts.spec.margin) for cell in cells]
     cells = [with_skew(cell, skews.get(number, [])) for number, cell in enumerate(cells)]
@@ -158,6 +171,24 @@ def with_storage(cell: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     levels = storage.levels(slices, mode)
     arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in cell.arms.items()}  # type: ignore[call-overload]
     return msgspec.structs.replace(cell, storage=storage.estimate(slices, mode), arms=arms)
+
+
+def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> list[Cell]:
+    """The cells with their storms and their memory per connection, without the sessions that do not count."""
+    stormy: dict[int, list[StormSlice]] = {}
+    levels: dict[int, list[MemoryLevel]] = {}
+    for storm in read_storms(directory):
+        if storm.session not in facts.cells[storm.cell].void_sessions:
+            stormy.setdefault(storm.cell, []).append(storm)
+    for level in read_memory(directory):
+        if level.session not in facts.cells[level.cell].void_sessions:
+            levels.setdefault(level.cell, []).append(level)
+    new_cells = list(cells)
+    for number, slices in stormy.items():
+        new_cells[number] = storms.with_storm(new_cells[number], slices, facts.spec.mode)
+    for number, of in levels.items():
+        new_cells[number] = connection_memory.with_memory(new_cells[number], of)
+    return new_cells
 
 
 def with_profiles(

@@ -131,6 +131,8 @@ class Program(msgspec.Struct, frozen=True):
     per_request: bool
     clients: int
     parameters: dict[str, int | str]
+    operation: str = ""
+    """The operator's task of which one slice is one execution; empty: a slice is many operations."""
     sealed: Tables | None = None
     """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}
@@ -165,6 +167,8 @@ class Program(msgspec.Struct, frozen=True):
     """Open loop: operations per second in the log that it was made from. 0: none."""
     holds_values: bool = False
     """Its statements hold values of the user's that no record may have, so errors are shown without what they quote."""
+    large: tuple[tuple[str, int, Script], ...] = ()
+    """A transaction with one large response, for memory per connection. Empty: there is none."""
     loop: bool = False
     """Count what an operation costs server and network (statements, bytes, round trips), with any client."""
 
@@ -187,6 +191,10 @@ class Program(msgspec.Struct, frozen=True):
             for _, weight, agent_script in self.transactions
         )
         return sent / max(1, sum(weight for _, weight, _ in self.transactions))
+
+    def with_large(self) -> Program | None:
+        """The program whose operation is the one large response. None: it has none."""
+        return msgspec.structs.replace(self, transactions=self.large) if self.large else None
 
     def seeded(self, seed: int) -> Program:
         """The program with the variables that depend on the run's seed."""

@@ -35,6 +35,8 @@ LEAST_WARM_UP = 0.01
 """Seconds of a slice. With longer ones, `schedule.WARMUP_POINTS` of them would be most of a short run's load."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
+LEAST_PILOT_OF_TASK = 4
+"""The same of an operator's task, whose slices last as long as it takes, whatever the pilot shows."""
 OVERRUN = 1.5
 """A slice that took more than this many times the requested time waited for slow operations; then the time taken
 counts.
@@ -121,10 +123,10 @@ class Session:
         """Another cell runs now: the time until the next slice does not count as the controller's."""
         self._last_answer = 0.0
 
-    def alone(self, arm: Arm) -> None:
-        """Let this arm's server work without the other, as in a slice."""
+    def alone(self, arm: Arm, phase: Phase = "capacity") -> None:
+        """Let this arm's server work without the other, as in a slice of this phase."""
         self._pause.only(arm)
-        self._awake.keep(self._polling("capacity"))
+        self._awake.keep(self._polling(phase))
 
     def rest(self) -> None:
         """Stop both servers of this cell until its next turn."""
@@ -166,7 +168,8 @@ class Session:
         self.display.phase(self.measured.number, self.number, "pilot")
         seen, spent, step = Pilot(), 0.0, 0
         length = self._agent.fitting(limits.length(self.cell, PILOT_SLICE))
-        while step < LEAST_PILOT or spent < self.budget.pilot_s:
+        least = LEAST_PILOT_OF_TASK if schedule.operation_of(self.cell) else LEAST_PILOT
+        while step < least or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
             answer, cost = self._uncounted("pilot", step, arm, length)
             if answer is not None:
@@ -175,14 +178,16 @@ class Session:
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
-        slowest = None if self.cell.max_rate or self.cell.command else self.measured.estimator.slowest_operation
+        slowest = (
+            None if self.cell.max_rate or schedule.one_shot(self.cell) else self.measured.estimator.slowest_operation
+        )
         room = self.budget.capacity_s / (schedule.SLICES_A_BLOCK * schedule.MIN_BLOCKS)
         return self._agent.fitting(seen.slice_length(length, self.budget, self.facts.clients, slowest), room)
 
     def _warm_up(self) -> None:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.measured.number, self.number, "warm-up")
-        coarse = self.cell.command is not None
+        coarse = schedule.one_shot(self.cell)
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate), coarse=coarse), 0.0, 0
         shortest = max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
         length = self._agent.fitting(limits.length(self.cell, shortest))
@@ -262,6 +267,13 @@ class Session:
         """Open loop: one fixed rate for both arms, each request timed from its scheduled start."""
         if not self.budget.latency_s:
             return
+        rate = self.open_loop_rate()
+        if rate > 0:
+            length = schedule.latency_slice_length(self.budget.latency_s, rate, self.facts.slice_seconds)
+            yield from self.run_blocks("latency", blocks, self.budget.latency_s, length, rate=rate)
+
+    def open_loop_rate(self) -> float:
+        """Operations per second of the open loop, which the first session decides; 0: unknown."""
         if not self.facts.rate:
             pilot = self.facts.capacity.get("pilot_per_s", 0.0)
             rate = self.measured.estimator.open_loop_rate(pilot, clients=self.facts.clients, think_s=self.facts.think_s)
@@ -269,9 +281,7 @@ class Session:
             rate = limits.open_loop_rate(self.cell, rate, slower)
             self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
             self.measured.record.save_facts()
-        if self.facts.rate > 0:
-            length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            yield from self.run_blocks("latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+        return self.facts.rate
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

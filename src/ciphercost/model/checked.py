@@ -17,12 +17,14 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ciphercost.model import bounds
+from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import COUNTED, Phase
+from ciphercost.model.storms import StormSlice
 
 T = TypeVar("T")
 MadeT = TypeVar("MadeT", covariant=True)
@@ -245,7 +247,7 @@ def outside(cell: int, cells: Sequence[CellFacts] | None) -> str:
     return f"a slice of cell {cell}, but plan.json has {len(cells)} cells; they belong to different runs"
 
 
-def in_order(record: SliceRecord | StorageSlice | ProfileSlice) -> str:
+def in_order(record: SliceRecord | StorageSlice | ProfileSlice | StormSlice) -> str:
     """What is wrong with the place of a slice in its block, or "". Pure."""
     if isinstance(record, SliceRecord) and record.phase not in IN_BLOCKS:
         return ""
@@ -286,6 +288,29 @@ def storage(record: StorageSlice, cells: Sequence[CellFacts] | None, where: obje
     if not problem and not record.error and not (record.operations and record.bytes and record.seconds):
         problem = f"{record.operations} operations and {record.bytes} bytes in {record.seconds:g} s without an `error`"
     if problem:
+        raise damaged(where, problem)
+
+
+def storm(record: StormSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
+    """Raises UsageError if a storm is impossible."""
+    problem = outside(record.cell, cells) or in_order(record)
+    parts = {name: getattr(record, name) for name in ("before", "during", "after", "back")}
+    if not problem and not record.error:
+        missing = [name for name, answer in parts.items() if answer is None]
+        longer = [
+            name
+            for name, answer in parts.items()
+            if answer and name != "back" and answer.seconds > LONGER * record.length + 0.01
+        ]
+        problem = f"`{missing[0]}` is missing, without an `error`" if missing else ""
+        problem = problem or (f"`{longer[0]}.seconds` is longer than the part ({record.length:g} s)" if longer else "")
+    if problem:
+        raise damaged(where, problem)
+
+
+def memory(record: MemoryLevel, cells: Sequence[CellFacts] | None, where: object) -> None:
+    """Raises UsageError if a level of memory is impossible."""
+    if problem := outside(record.cell, cells):
         raise damaged(where, problem)
 
 

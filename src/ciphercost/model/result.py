@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.cipher_work import Enciphered
+from ciphercost.model.connection_memory import ConnectionMemory
 from ciphercost.model.constrained_types import CellMode, Status, Verdict
 from ciphercost.model.errors import without_codes
 from ciphercost.model.estimate import Estimate as Estimate
@@ -16,6 +17,7 @@ from ciphercost.model.pair import Pair
 from ciphercost.model.profile import Profile
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
+from ciphercost.model.storms import StormResult
 from ciphercost.model.study import StudyResult
 
 # ── estimate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -377,6 +379,10 @@ class Cell(msgspec.Struct, frozen=True):
     """Where the CPU time goes, by function. None: no `--profile`, or nothing could be sampled."""
     storage: dict[str, Estimate] = {}
     """Results of fio on both arms' directories, without a server: sequential_read, …, fsync_latency."""
+    storm: StormResult | None = None
+    """None: no `--storm`."""
+    connection_memory: ConnectionMemory | None = None
+    """None: no `--connections`."""
     beside: dict[str, Estimate] = {}
     """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions. This is the cost
     without the control's part."""

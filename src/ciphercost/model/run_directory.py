@@ -16,6 +16,7 @@ from typing import IO, Any, Self, TypeVar
 import msgspec
 
 from ciphercost.model import bounds, checked, owned, pair
+from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import Count
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
@@ -23,6 +24,7 @@ from ciphercost.model.imported import ImportedRecord
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Result
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
+from ciphercost.model.storms import StormSlice
 from ciphercost.model.study import StudyRecord
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -108,14 +110,9 @@ class Record:
     def append(self, record: SliceRecord) -> None:
         append_whole(self._slices, self._encoder.encode(record) + b"\n")
 
-    def append_storage(self, record: StorageSlice) -> None:
-        """Append to storage.jsonl, which exists only if there are such slices."""
-        with (self.directory / "storage.jsonl").open("ab", buffering=0) as file:
-            append_whole(file, self._encoder.encode(record) + b"\n")
-
-    def append_profile(self, record: ProfileSlice) -> None:
-        """Append to profile.jsonl, which exists only if there are such slices."""
-        with (self.directory / "profile.jsonl").open("ab", buffering=0) as file:
+    def append_beside(self, record: StorageSlice | ProfileSlice | StormSlice | MemoryLevel) -> None:
+        """Append to the file of this kind of record, which exists only if there are such records."""
+        with (self.directory / BESIDE[type(record)]).open("ab", buffering=0) as file:
             append_whole(file, self._encoder.encode(record) + b"\n")
 
     def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
@@ -138,6 +135,8 @@ class Record:
             "slices.jsonl": read_slices,
             "storage.jsonl": read_storage,
             "profile.jsonl": read_profile,
+            "storm.jsonl": read_storms,
+            "memory.jsonl": read_memory,
         }
         for name in read:
             if not (self.directory / name).is_file():
@@ -177,7 +176,14 @@ class Record:
         write_whole(self.directory / name, content)
 
 
-HASHED = ("slices.jsonl", "proofs.json", "storage.jsonl", "profile.jsonl", "study.json")
+BESIDE: dict[type, str] = {
+    StorageSlice: "storage.jsonl",
+    ProfileSlice: "profile.jsonl",
+    StormSlice: "storm.jsonl",
+    MemoryLevel: "memory.jsonl",
+}
+"""Files of records that only some runs have, by the kind of record."""
+HASHED = ("slices.jsonl", "proofs.json", *BESIDE.values(), "study.json")
 """Files whose hashes the facts of a complete run hold."""
 
 
@@ -333,6 +339,22 @@ def read_profile(directory: Path) -> Iterator[ProfileSlice]:
     facts = _facts_if_any(directory)
     for record, where in _lines(directory / "profile.jsonl", ProfileSlice):
         checked.profile(record, facts.cells if facts else None, where)
+        yield record
+
+
+def read_storms(directory: Path) -> Iterator[StormSlice]:
+    """Read the storms, as `read_slices` reads the slices."""
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "storm.jsonl", StormSlice):
+        checked.storm(record, facts.cells if facts else None, where)
+        yield record
+
+
+def read_memory(directory: Path) -> Iterator[MemoryLevel]:
+    """Read the levels of memory, as `read_slices` reads the slices."""
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "memory.jsonl", MemoryLevel):
+        checked.memory(record, facts.cells if facts else None, where)
         yield record
 
 

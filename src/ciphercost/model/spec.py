@@ -129,6 +129,10 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Seconds that the 99th percentile of a slice may reach before the load stops; 0: no limit."""
     objective: str = ""
     """Latency to keep, e.g. "p99=5ms": the run also finds each arm's highest rate that keeps it. Empty: none."""
+    storm: str = ""
+    """New connections while the others carry load: `160` a second, `failover`, `failover=1000`, `rotation=30m/15`. Empty: none."""
+    connections: Count = 0
+    """Idle connections up to which memory per connection is measured; 0: it is not."""
     fio_bytes: Count = 0
     """At rest: size of fio's file, bytes; fio then runs in cells of any length. 0: the default size, in cells of a minute or more."""
     command: CommandLoad | None = None

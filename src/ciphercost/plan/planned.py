@@ -17,6 +17,7 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Witness
 from ciphercost.model.spec import Arm, CellSpec, Spec
+from ciphercost.model.storms import Storm
 from ciphercost.plan.conditions import Conditions
 from ciphercost.plan.dump_rows import Table
 
@@ -58,6 +59,10 @@ class PlannedCell(msgspec.Struct, frozen=True):
     """The same with their values, as the agent takes them."""
     rows: Table | None = None
     """The rows of a table of the user's dump. None: the data is something else."""
+    storm: Storm | None = None
+    """New connections while the cell's own carry load. None: there are none."""
+    idle_connections: int = 0
+    """Idle connections up to which memory per connection is measured; 0: it is not."""
     reference: PlannedCell | None = None
     """The cell as the other encrypted arm sees it, which takes the plain arm's place. None: that arm is plain."""
 

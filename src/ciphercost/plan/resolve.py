@@ -9,7 +9,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
-from ciphercost.load import clients, headers, own_scripts, secret_columns, tables, workloads
+from ciphercost.load import clients, headers, own_scripts, secret_columns, tables, workload_file, workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms import Mechanism, _blind
 from ciphercost.mechanisms._column import Columns
@@ -19,9 +19,11 @@ from ciphercost.plan import (
     cell_checks,
     command_cells,
     conditions,
+    connection_loads,
     connection_strings,
     dump_checks,
     dump_rows,
+    operation_checks,
     script_checks,
     versus,
 )
@@ -110,6 +112,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
     script_checks.check_program(cell, engine, program)
     cell_checks.check_documents(cell, engine, workload, program.documents)
     choices = _choices(cell, workload)
+    operation_checks.check(cell, engine, mechanism, workload, choices)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)
@@ -143,7 +146,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
-    return planned
+    return connection_loads.with_loads(planned)
 
 
 def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
@@ -156,7 +159,8 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
     if own_rows and cell.workload in tables.TITLES:
         title, measures = tables.TITLES[cell.workload]
         return Workload(title=title, measures=measures, transaction=[], name=cell.workload)
-    workload = workloads.get(workloads.full_name(cell.workload))
+    named = workloads.full_name(cell.workload)
+    workload = workload_file.read(Path(cell.workload)) if cell.workload_file else workloads.get(named)
     target = engine or engines.get(cell.engine)
     if target.language != "http":
         # Such a workload may serve web servers too.

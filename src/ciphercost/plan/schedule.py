@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost import mechanisms
-from ciphercost.load import clients
+from ciphercost.load import clients, workloads
 from ciphercost.model import command_load
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
@@ -59,6 +59,12 @@ PROFILE = 0.25
 """Extra time for the profiled slices of a cell, as a share of its time."""
 PROFILE_SLICE = 0.5
 """Shortest profiled slice, seconds: perf needs milliseconds to switch on and off, and a slice needs some hundred samples."""
+STORM, STORM_PART = 0.5, 0.5
+"""Extra time for a cell's storms, as a share of its time; and the length of each of a storm's three parts, seconds."""
+STORM_BLOCKS, STORM_BLOCKS_QUICK = 1, 4
+"""Fewest blocks of storms of a session, as of profiled slices."""
+STORMY, MEMORY = 6, 7
+"""Purposes of the blocks of storms, and of the order of the arms in the steps of memory per connection."""
 PROFILE_BLOCKS, PROFILE_BLOCKS_QUICK = 1, 8
 """Fewest profiled blocks of a session: in full mode sessions are the unit, in quick mode blocks are."""
 OBJECTIVE, SECONDS_OBJECTIVE = 0.6, 240.0
@@ -203,10 +209,20 @@ def at_rest(cell: CellSpec) -> bool:
     return mechanisms.layer_of(cell.mechanism) == "rest"
 
 
+def one_shot(cell: CellSpec) -> bool:
+    """Whether a slice of the cell is one execution of something: a command of the user's, or an operator's task."""
+    return cell.command is not None or bool(operation_of(cell))
+
+
+def operation_of(cell: CellSpec) -> str:
+    """The operator's task that the cell measures, such as `backup`; empty: none."""
+    return "" if cell.own_script or cell.command is not None else workloads.operation_of(cell.workload)
+
+
 def seconds(cells: Sequence[CellSpec]) -> float:
     """Default load time of each cell."""
     usual = SECONDS_AT_REST if any(map(at_rest, cells)) else SECONDS
-    if any(cell.command for cell in cells):
+    if any(map(one_shot, cells)):
         usual = SECONDS_OF_COMMAND
     if any(cell.objective for cell in cells):
         # What the other phases would have had stays about the same.
@@ -230,7 +246,7 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
         searching = OBJECTIVE * spec.time
     elif cell.regime == "latency":
         open_loop = rest if cell.rate or cell.max_rate else rest - quarter
-    elif spec.latency and not cell.command:
+    elif spec.latency and not one_shot(cell):
         open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time
     return Budget(
         sessions=sessions,
@@ -250,11 +266,24 @@ def profile_blocks(mode: Mode) -> int:
     return PROFILE_BLOCKS if mode == "full" else PROFILE_BLOCKS_QUICK
 
 
+def storm_part(spec: Spec) -> float:
+    """Length of each part of a storm, seconds."""
+    return spec.slice_seconds or STORM_PART
+
+
+def storm_blocks(spec: Spec) -> int:
+    """Blocks of storms of each session of a cell: what fits into their share of its time, but never too few."""
+    sessions = spec.sessions if spec.mode == "full" else 1
+    least = STORM_BLOCKS if spec.mode == "full" else STORM_BLOCKS_QUICK
+    return max(least, int(STORM * spec.time / sessions / (SLICES_A_BLOCK * 3 * storm_part(spec))))
+
+
 def _profile_s(spec: Spec, sessions: int) -> float:
     """Seconds of profiled slices in each session."""
     if not spec.profile:
         return 0.0
-    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * PROFILE_SLICE)
+    length = max(PROFILE_SLICE, command_load.SHORTEST if any(cell.command for cell in spec.cells) else 0.0)
+    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * length)
 
 
 def least_seconds(spec: Spec, cell: CellSpec) -> float:
@@ -292,6 +321,21 @@ def latency_slice_length(latency_s: float, rate: float, slice_seconds: float) ->
     return max(slice_seconds, min(wanted, room))
 
 
+FAILOVER_S, CONNECTION_S = 2.0, 0.02
+"""Seconds to start a fresh server for a failover; and those of an idle connection of either arm, with all its measurements."""
+
+
+def beside_s(spec: Spec, cell: CellSpec) -> float:
+    """Estimated seconds of each session for storms and memory per connection, which come beside the load."""
+    seconds = 0.0
+    if cell.storm or cell.workload == "storm":
+        blocks, failover = storm_blocks(spec), cell.storm.startswith("failover")
+        seconds += blocks * (3 * SLICES_A_BLOCK * storm_part(spec) + 5 * FAILOVER_S * failover)
+    if cell.connections or cell.workload == "idle-connections":
+        seconds += 10.0 + CONNECTION_S * (cell.connections or 500)
+    return seconds
+
+
 COMPILING = 4.0
 """Seconds that a virtual machine needs to start and to compile the measured code."""
 
@@ -299,8 +343,11 @@ COMPILING = 4.0
 def time_estimate(spec: Spec, setup_s: float = 3.0) -> float:
     """Estimated duration of a whole run, seconds, for the message at its start. `setup_s`: start, data load and proof of
     one session."""
-    budgets = [(budget(spec, cell), COMPILING if clients.compiles(cell) else 0.0) for cell in spec.cells]
-    return sum(b.total_s + b.sessions * (setup_s + compiling) for b, compiling in budgets)
+    budgets = [
+        (budget(spec, cell), (COMPILING if clients.compiles(cell) else 0.0) + beside_s(spec, cell))
+        for cell in spec.cells
+    ]
+    return sum(b.total_s + b.sessions * (setup_s + more) for b, more in budgets)
 
 
 # ── pilot ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,16 @@ from ciphercost.load import redact
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.plan import authority_checks, cell_checks, cluster_checks, command_cells, latency_objective, schedule
+from ciphercost.plan import (
+    authority_checks,
+    cell_checks,
+    cluster_checks,
+    command_cells,
+    connection_loads,
+    latency_objective,
+    operation_checks,
+    schedule,
+)
 from ciphercost.plan.planned import Plan, PlannedCell
 from ciphercost.plan.resolve import resolve
 
@@ -51,6 +60,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
     latency_objective.check(spec)
     command_cells.check_spec(spec)
+    operation_checks.check_spec(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))
@@ -68,11 +78,13 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
             raise UsageError(f"group '{group}': its cells share data and certificates, so they need the same listen")
     authority_checks.check(cells)
     cluster_checks.check(spec, cells, load=load)
+    connection_loads.check_spec(spec, cells)
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
     if load and not spec.cluster:  # a cluster's agents check the limits of their own nodes
         for planned in cells:
             _check_files(planned)
+            connection_loads.check_machine(planned)
     checked.ranged(spec, "the spec")
     full = [planned.spec for planned in cells]
     return Plan(spec if full == spec.cells else msgspec.structs.replace(spec, cells=full), tuple(cells))
@@ -111,7 +123,7 @@ def most_connections(cells: Sequence[PlannedCell]) -> int:
     together: dict[str, int] = {}
     for number, cell in enumerate(cells):
         group = cell.spec.group or f"{number}"
-        together[group] = together.get(group, 0) + len(ARMS) * cell.clients
+        together[group] = together.get(group, 0) + len(ARMS) * cell.clients + connection_loads.new_connections(cell)
     return max(together.values()) + OWN_CONNECTIONS
 
 

@@ -42,21 +42,7 @@ def load_connections(
         return
     encrypted = pair.side(arm) == "encrypted"
     proven = connected[arm if encrypted else "encrypted"]
-    if answer.encrypted != pair.legs(arm)[0]:
-        state = "encrypted" if answer.encrypted else "unencrypted"
-        raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
-    if pair.legs(arm)[0] and (
-        (answer.protocol, answer.cipher) != (proven.protocol, proven.cipher)
-        # A resumed session may report fewer facts about itself than the first one.
-        or any(
-            now and then and now != then
-            for now, then in ((answer.group, proven.group), (answer.peer_key, proven.peer_key))
-        )
-    ):
-        raise Unproven(
-            f"client witness, {arm} arm: the load negotiated {describe(answer)}, but the proof was for "
-            f"{describe(proven)}"
-        )
+    as_proven(pair, arm, answer, proven)
     if engine.caches_logins and per_request and answer.auth != proven.auth:
         # Where connections stay open, logins are no part of the load.
         raise Unproven(
@@ -73,3 +59,22 @@ def load_connections(
             passed, detail = client_certificate.of_load(witness, agent, arm, pair.connect[arm])
         if not passed:
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
+
+
+def as_proven(pair: ServerPair, arm: Arm, answer: Connected, proven: Connected) -> None:
+    """Check what connections of an arm negotiated against its proof, by the client's words alone. Raises Unproven."""
+    if answer.encrypted != pair.legs(arm)[0]:
+        state = "encrypted" if answer.encrypted else "unencrypted"
+        raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
+    if pair.legs(arm)[0] and (
+        (answer.protocol, answer.cipher) != (proven.protocol, proven.cipher)
+        # A resumed session may report fewer facts about itself than the first one.
+        or any(
+            now and then and now != then
+            for now, then in ((answer.group, proven.group), (answer.peer_key, proven.peer_key))
+        )
+    ):
+        raise Unproven(
+            f"client witness, {arm} arm: the load negotiated {describe(answer)}, but the proof was for "
+            f"{describe(proven)}"
+        )

@@ -33,6 +33,7 @@ class ExperimentResources:
         self.schemas: set[str] = set()
         """Schemas that exist on your own server."""
         self._loads: list[str] = []
+        self._stack = ExitStack()
         self.notes: set[str] = set()
         """What was already said about dumps."""
 
@@ -49,6 +50,16 @@ class ExperimentResources:
         self.servers, self._once = {}, {}
         with ExitStack() as self._stack:
             yield
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within this context, servers are new ones, which end with it, beside those of the session."""
+        session = self.servers, self._once, self._stack
+        try:
+            with self.session():
+                yield
+        finally:
+            self.servers, self._once, self._stack = session
 
     def enter(self, what: AbstractContextManager[T]) -> T:
         """Enter a context that stays open until the end of the session."""

@@ -26,7 +26,7 @@ from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import RunError, Unproven
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan import conditions
+from ciphercost.plan import conditions, connection_loads
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import columns, hop_chain, loading, packet_link, scratch_schema, users_server
 from ciphercost.provision.dataset import arm_at
@@ -70,7 +70,7 @@ def bench(
     program = planned.program
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
-    shared.clients = max(shared.clients, planned.clients)
+    shared.clients = max(shared.clients, connection_loads.server_clients(planned))
     servers = servers or Servers()
 
     def fits(version: str) -> None:

@@ -13,7 +13,15 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell
 from ciphercost.report import capacity, money, objective_text
 from ciphercost.report.blocks import Block, Curve, Figures, Findings, Note, Standing, Topic, Warnings
-from ciphercost.report.words import added_text, cell_text, command_text, figure_text, pair_text, verdict_text
+from ciphercost.report.words import (
+    added_text,
+    cell_text,
+    command_text,
+    connection_text,
+    figure_text,
+    pair_text,
+    verdict_text,
+)
 
 COST = ("what encryption costs", "", "", "plain → encrypted")
 """Head of a cell's figures: what they are, and the arms whose levels they have."""
@@ -37,6 +45,7 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
         yield from _about_figures(cell, everything, details)
         yield Note("verdict", verdict_text.verdict(cell), "verdict")
         yield Note("proof", cell_text.proof_line(cell))
+    yield from _about_connections(cell)
     yield from _about_load(cell, everything)
     if stored := list(cell_text.storage(cell)):
         yield Figures("storage", stored, COST)
@@ -48,6 +57,20 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
         yield Findings(cell_text.by_severity(cell.findings))
     if cell.warnings:
         yield Warnings([warning.text for warning in cell.warnings])
+
+
+def _about_connections(cell: Cell) -> Iterator[Block]:
+    """Storms, and memory per connection."""
+    if cell.storm is not None:
+        head = (connection_text.storm_head(cell.storm), "", "", connection_text.LEVELS)
+        yield Figures("storm", list(connection_text.storm(cell)), head)
+        for text in connection_text.storm_lines(cell):
+            yield Note("storm", text)
+    if cell.connection_memory is not None:
+        head = (connection_text.memory_head(cell), "", "", connection_text.LEVELS)
+        yield Figures("memory", list(connection_text.memory(cell)), head)
+        for text in connection_text.memory_lines(cell):
+            yield Note("memory", text)
 
 
 def _about_figures(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[Block]:
@@ -62,7 +85,7 @@ def _about_figures(cell: Cell, everything: Sequence[Cell], details: bool) -> Ite
         yield Note("control", text)
     if cell.predicted:
         yield Note("prediction", figure_text.prediction(cell))
-    if planned := capacity.line(cell):
+    if "duration" not in cell.overhead and (planned := capacity.line(cell)):
         yield Note("capacity", planned, "capacity planning")
     if priced := money.line(cell):
         yield Note("money", priced)

@@ -17,6 +17,7 @@ from ciphercost.report.words import (
     added_sentences,
     added_text,
     cell_text,
+    connection_text,
     operation_text,
     pair_text,
     unit_cost_text,
@@ -31,6 +32,8 @@ LIMITING = {
     "not-resumed": "the cost{} is that of full handshakes",
     "not-early": "the cost{} is that without early requests",
     "groups-differ": "the cost{} contains another key exchange",
+    "connections-refused": "the new connections{} that failed have no time",
+    "storms-failed": "some storms{} have no figures",
     "rows-differ": "the cost{} compares different work",
     "cost-changed": "the cost{} is less certain than its interval",
     "aes-hidden": "the cost{} is that without the CPU's AES instructions",
@@ -106,7 +109,7 @@ def of(result: Result) -> FirstScreen:
         lead = next((place for place, text in enumerate(answer) if _about(result, text)), None)
     screen = FirstScreen(
         disturbed=disturbed.warning(result.cells),
-        answer=answer,
+        answer=[*answer, *connection_text.sentences(result.cells)],
         behind=len(answer) if lead is None else lead + 1,
         elsewhere=elsewhere(result) if added is None else added_sentences.elsewhere(added, word(result), parts),
         protects=list(protects(result.cells)),
@@ -181,6 +184,8 @@ def further(result: Result) -> Further | None:
         if unit_cost_text.sure(cost) and (options := unit_prediction.asks(cost.unit)):
             return Further("with your figures", f"{PREDICT} {options[0]} 100/s")
     for cell in result.cells:
+        if "duration" in cell.overhead:
+            continue  # a task of its operator has no queries
         if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
             target = f"ciphercost run {cell.engine}:{cell.mechanism}"
             if cell.engine == "url" or cell.pair:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ciphercost.host.ports import is_loopback
-from ciphercost.model.run_directory import HASHED, read_facts
+from ciphercost.model.run_directory import BESIDE, HASHED, read_facts
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import OPEN_LOOP
 from ciphercost.runs.archive import FILES
@@ -54,7 +54,9 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
     for name, content in files.items():
         if name == "slices.jsonl":
             published[name] = _lines(content, hide, condense)
-        elif name not in ("storage.jsonl", "profile.jsonl"):
+        elif name == "storm.jsonl":
+            published[name] = b"".join(_line(line, hide) for line in content.splitlines(keepends=True))
+        elif name not in BESIDE.values():
             published[name] = _document(content, hide)
     changed = [name for name in HASHED if name in published and published[name] != files[name]]
     if changed and facts.hashes:
@@ -148,6 +150,13 @@ def _walk(value: Any, hide: Change, name: str = "") -> Any:
 
 def _dumped(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _line(line: bytes, hide: Change) -> bytes:
+    """A line of JSON with all its texts changed; the same bytes if none is."""
+    value = json.loads(line)
+    changed = _walk(value, hide)
+    return line if changed == value else msgspec.json.encode(changed) + b"\n"
 
 
 def _lines(content: bytes, hide: Change, condense: bool) -> bytes:

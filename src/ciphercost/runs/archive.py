@@ -27,6 +27,8 @@ FILES = (
     "proofs.json",
     "storage.jsonl",
     "profile.jsonl",
+    "storm.jsonl",
+    "memory.jsonl",
     "study.json",
     "imported.json",
     "result.json",

@@ -37,7 +37,7 @@ HARMLESS = frozenset(
         *("engine", "mechanism", "version", "workload", "clients", "rows", "regime", "per_request", "rate", "no_header", "headers"),
         *("group", "variant", "cpu_crypto", "bandwidth", "delay", "mtu", "loss", "cache", "client", "idle"),
         *("builtin", "define", "protocol", "max_tries", "secret"),
-        *("max_rate", "max_connections", "max_errors", "max_latency", "objective", "fio_bytes"),
+        *("max_rate", "max_connections", "max_errors", "max_latency", "objective", "fio_bytes", "storm", "connections"),
     }
 )  # fmt: skip
 """Fields of a cell that name no program, library, file, address or setting; `factors` and `versus` are judged one by one."""

@@ -14,6 +14,8 @@ rate                   open loop: operations per second unless --rate is given
 traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
 arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
 clients                default number of connections (capacity regime)
+operation              one slice is one execution of an operator's task, by what `measure/operations` has under this name: `backup`, `restart` …;
+                       its transactions are what else it needs, such as changes before a crash
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [choices]              words for `--set NAME=WORD`; the first is the default: connection = kept | per-insert
 loop                   true: its cells report statements, bytes and round trips per operation (`chatter`), with any client
@@ -26,6 +28,7 @@ records                `register`: fills the tables that `load` created with `ro
 loaded                 SQL that runs after these rows are inserted
 [documents]            for a web server: size of each path in bytes, as an expression over the parameters
 beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
+large                  a statement or request with one large response, after which memory per connection is measured; empty: there is none
 check                  SQL that reads, and must return the same on both arms
 [[transaction]]        name, weight, script; constants: variables with the texts that they always have;
                        for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
@@ -46,6 +49,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -61,7 +65,7 @@ from ciphercost.load.tables import people
 from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import WORKLOAD_FILE, Draw, Language, QueryMode
+from ciphercost.model.spec import Draw, Language, QueryMode
 from ciphercost.model.traffic import Bin, Traffic
 
 PEOPLE_BATCH = 250
@@ -93,9 +97,11 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     documents: dict[str, str] = {}
     beside: str = ""
     check: str = ""
+    large: str = ""
     read_only: bool = False
     per_request: bool = False
     clients: int = 4
+    operation: str = ""
     arrivals: Arrivals = "even"
     draw: Draw = "random"
     lengths: tuple[Bin, ...] = ()
@@ -128,17 +134,19 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Workload:
-    """Return the workload of that name, or of that file. Raises UsageError with the nearest name."""
-    if name.endswith(WORKLOAD_FILE):
-        from ciphercost.load import workload_file
-
-        return workload_file.read(Path(name))
+    """Return the workload of that name. Raises UsageError with the nearest name."""
     study, slash, transaction = name.partition("/")
     if slash:
         return of_study(study, transaction)
     if name not in names():
         raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
     return read(resources.files(__name__).joinpath(f"{name}.toml").read_text(), name)
+
+
+@cache
+def operation_of(name: str) -> str:
+    """The operator's task that a workload of this name is: `backup`; empty: it is none."""
+    return get(full_name(name)).operation if full_name(name) in names() else ""
 
 
 def full_name(name: str) -> str:
@@ -329,6 +337,7 @@ def prepare(
         for weighted_script in parsed(transaction)
         if weighted_script[1]
     )
+    large = str(overrides.get("large", workload.large))
     thoughts = [
         weight * script.think_us(agent_script, f"{where}, {name}") for name, weight, agent_script in transactions
     ]
@@ -340,9 +349,11 @@ def prepare(
         sealed=tables(codec) if codec else None,
         key=codec.agent_key if codec else None,
         transactions=transactions,
+        large=tuple(parsed(Transaction(name="large", script=large))) if large else (),
         read_only=workload.read_only or all(agent_script.read_only for _, _, agent_script in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
+        operation=workload.operation,
         documents=documents,
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,

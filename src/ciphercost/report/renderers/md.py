@@ -28,7 +28,13 @@ from ciphercost.report.words import cell_text
 
 ALARM = 1000
 """Longest text of a warning above everything else, in characters."""
-TITLES = {"cost": "figure", "storage": "without a server (fio)", "stored": "size"}
+TITLES = {
+    "cost": "figure",
+    "storage": "without a server (fio)",
+    "stored": "size",
+    "storm": "in a storm",
+    "memory": "held by",
+}
 """Heads of the first column."""
 TABLES = (Figures, Curve, Table, Plotted)
 """Blocks that an empty line separates from what is around them."""

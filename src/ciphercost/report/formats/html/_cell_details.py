@@ -27,6 +27,8 @@ MINOR = frozenset(
     for key in (*sorted(figure_text.DETAILS), "wire_bytes_per_op", "memory", "start_time", "host_busy")
 )
 """Labels of figures that are folded."""
+BESIDE = {"storm": "Established connections in a storm", "memory": "Memory per connection"}
+"""Captions of tables of figures that have their own head."""
 STORAGE = ("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted")
 
 
@@ -74,6 +76,8 @@ class Shown(NamedTuple):
     findings: list[Item]
     config_diff: list[tuple[str, str, str]]
     facts: list[tuple[str, str]]
+    connections: list[tuple[str, Table]]
+    """Storms, and memory per connection, with their captions."""
     storage: Table | None
     clients: list[str]
     warnings: list[str]
@@ -119,6 +123,11 @@ def shown_cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -
         ],
         config_diff=[_differs(line) for line in cell.config_diff],
         facts=pair_text.worded(list(_facts(cell)), cell.pair),
+        connections=[
+            (BESIDE[block.of], Table(pair_text.worded((block.head[0], *STORAGE[1:]), cell.pair), block.rows))
+            for block in only(Figures, blocks)
+            if block.of in BESIDE
+        ],
         storage=Table(pair_text.worded(STORAGE, cell.pair), tables["storage"]) if "storage" in tables else None,
         clients=[str(note) for note in notes(blocks, *LOAD)],
         warnings=[text for block in only(Warnings, blocks) for text in block.texts],

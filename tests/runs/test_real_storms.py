@@ -1,0 +1,99 @@
+"""Real storms and idle connections: recorded, estimated, shown in every report; at a server's connection limit one line, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import short
+import warm
+from ciphercost.estimate import results
+from ciphercost.model import run_directory
+from ciphercost.model.connection_memory import MOMENTS
+from ciphercost.model.spec import ARMS
+from ciphercost.plan.connection_loads import STEPS
+from ciphercost.runs import anonymize
+from conftest import RequireServer
+from test_real import result_of
+
+QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--rate", "500")
+
+
+@pytest.fixture(scope="module")
+def stormy(tmp_path_factory: pytest.TempPathFactory, require_server: RequireServer) -> Path:
+    """A run with a storm and idle connections."""
+    require_server("valkey")
+    place = tmp_path_factory.mktemp("stormy")
+    options = ("--workload", "storm", "--clients", "4", "--storm", "1000", "--connections", "16", "-o", "run")
+    done = short.run(["run", "valkey:tls", *options, *QUICK, "--json", "out.json"], cwd=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "while 50 others connect" in done.stdout
+    assert "memory per connection, up to 16" in done.stdout
+    return place
+
+
+def test_storms_are_recorded_and_estimated(stormy: Path) -> None:
+    (cell,) = result_of(stormy)["cells"]
+    slices = list(run_directory.read_storms(stormy / "run"))
+    assert [(one.block, one.position) for one in slices] == [(block, place) for block in range(4) for place in range(5)]
+    for one in slices:
+        assert one.back is not None
+        assert one.back.operations + one.back.errors == one.wanted
+        assert one.back.connects >= one.wanted - 1
+    storm = cell["storm"]
+    assert (storm["kind"], storm["asked"], storm["rate"], storm["blocks"]) == ("rate", "1000", 500, 4)
+    for arm in ARMS:
+        assert (storm["arms"][arm]["wanted"], storm["arms"][arm].get("refused")) == (400, 0)
+        assert storm["arms"][arm]["levels"]["throughput_during"] > 0
+    assert {"throughput_before", "throughput_during", "throughput_after", "back_p50", "back_last"} <= set(
+        storm["ratios"]
+    )
+
+
+def test_memory_is_recorded_at_every_step_and_moment(stormy: Path) -> None:
+    (cell,) = result_of(stormy)["cells"]
+    levels = list(run_directory.read_memory(stormy / "run"))
+    assert {(one.arm, one.moment, one.connections) for one in levels} == {
+        (arm, moment, 2 * step) for arm in ARMS for moment in MOMENTS[:2] for step in range(STEPS + 1)
+    }, "workload storm has no large response"
+    assert set(cell["connection_memory"]["added"]) == {"handshake", "traffic"}
+    assert set(cell["connection_memory"]["added"]["handshake"]) == {"server", "kernel", "client"}
+
+
+def test_the_record_gives_the_same_result_again_and_is_published_whole(stormy: Path) -> None:
+    again = results.conclude(stormy / "run")
+    recorded = json.loads((stormy / "run" / "result.json").read_text())["cells"][0]
+    assert msgspec.to_builtins(again.cells[0].storm)["ratios"] == recorded["storm"]["ratios"]
+    assert {"storm.jsonl", "memory.jsonl"} <= set(anonymize.shareable(stormy / "run"))
+    assert {"storm.jsonl", "memory.jsonl"} <= set(run_directory.read_facts(stormy / "run").hashes)
+
+
+def test_a_failover_brings_every_client_back_on_a_fresh_server(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    options = ("--workload", "storm", "--clients", "4", "--storm", "failover=24", "-o", "run")
+    done = short.run(["run", "nginx:tls", *options, *QUICK, "--json", "out.json"], cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    assert cell["storm"]["wanted"] == 24
+    assert {"back_p50", "back_last", "reconnect"} <= set(cell["storm"]["ratios"])
+    assert all(one.reconnect_s > 0 for one in run_directory.read_storms(tmp_path / "run"))
+
+
+def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
+    tmp_path: Path, require_server: RequireServer
+) -> None:
+    require_server("postgresql")
+    # Both arms' connections and the run's own fit in, and then no other, because three are for superusers.
+    options = ("--workload", "storm", "--clients", "8", "--storm", "20", "--setting", "max_connections=19")
+    done = short.run(["run", "postgresql:tls", *options, *QUICK, "--json", "out.json"], cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    assert cell["status"] == "failed"
+    assert cell["reason"].startswith("storm, ")
+    assert "too many clients" in cell["reason"]
+    assert "\n" not in cell["reason"]
+    left = warm.run(["clean"], cwd=tmp_path)
+    assert "nothing" in left.stdout, left.stdout
