@@ -179,6 +179,9 @@ class Engine(ABC):
         Raises RunError with the end of the server's log.
         """
 
+    quiet_settings: Mapping[str, str] = MappingProxyType({})
+    """Settings by which its log quotes no statement that fails, for statements that hold values of the user's."""
+
     def settings_for(self, clients: int) -> dict[str, str]:  # noqa: ARG002
         """Return the settings that this many clients per arm need."""
         return {}

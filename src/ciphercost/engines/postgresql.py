@@ -311,6 +311,7 @@ class Postgresql(
     home = "SHOW data_directory"
     variables = "SELECT name, setting FROM pg_settings ORDER BY name"
     load_settings = MappingProxyType(dumps.LOAD_SETTINGS)
+    quiet_settings = MappingProxyType(dumps.QUIET)
     unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")
     backup_tools = backups.TOOLS
     temporary = ("base/pgsql_tmp/*", "pg_tblspc/*/pgsql_tmp/*", "base/*/t[0-9]*_[0-9]*", "pg_tblspc/*/t[0-9]*_[0-9]*")

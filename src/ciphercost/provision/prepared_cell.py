@@ -281,6 +281,8 @@ class PreparedCell(msgspec.Struct):
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.dataset.bytes, self.direct_io)
         wanted = wanted | self.engine.workload_settings(self.program.parameters)
+        if self.program.holds_values:
+            wanted = wanted | dict(self.engine.quiet_settings)
         ours = wanted | self.engine.settings_for(self.shared.clients) | masks | self.listening
         return conditions.merged(self.planned.conditions.settings, ours)
 

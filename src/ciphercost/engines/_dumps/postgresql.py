@@ -27,15 +27,14 @@ COMPLETE = b"PostgreSQL database dump complete"
 MAGIC = b"PGDMP"
 WITHOUT_ALGORITHM = (1, 15)
 """Before this version of the format, the header has a level of compression as a number, then one byte for its algorithm."""
+QUIET = {"log_min_messages": "fatal", "log_min_error_statement": "panic", "log_statement": "none"}
+"""An error would put the statement and its values into the log."""
 LOAD_SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "wal_recycle": "off",
     "maintenance_work_mem": "256MB",
-    # An error would put the statement and its values into the log.
-    "log_min_messages": "fatal",
-    "log_min_error_statement": "panic",
-    "log_statement": "none",
+    **QUIET,
 }
 SECONDS = 24 * 3600.0
 TABLES = (
