@@ -93,3 +93,34 @@ def test_a_workload_file_is_given_alone_and_was_made_from_logs(log: str, tmp_pat
         predict_log.traffic([Path(log), made])
     with pytest.raises(UsageError, match="was not made from logs"):
         predict_log.traffic([made])
+
+
+def test_every_statement_of_a_databases_log_counts(tmp_path: Path) -> None:
+    """Also those within transactions, and those that write, which a replay leaves out."""
+    statements = ("BEGIN", "SELECT 1", "SELECT 2", "COMMIT", "SELECT 3", "INSERT INTO a VALUES (1)")
+    written = tmp_path / "postgresql.log"
+    written.write_text(
+        "".join(
+            f"2026-01-01 1{hour}:00:0{place}.000 UTC [7] LOG:  statement: {statement}\n"
+            for hour in range(2)
+            for place, statement in enumerate(statements)
+        )
+    )
+    found = predict_log.traffic([written])
+    assert [hour.statements for hour in found.hours] == [len(statements)] * 2
+
+
+def test_a_log_without_sizes_or_of_writes_alone_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    """A replay needs sizes and reads; a prediction does not."""
+    unsized, writes = tmp_path / "access.log", tmp_path / "postgresql.log"
+    unsized.write_text('192.0.2.1 - - [01/Jul/1995:01:00:01 +0000] "GET /a HTTP/1.1" 200 -\n' * 3)
+    writes.write_text("2026-01-01 10:00:00.000 UTC [7] LOG:  statement: DELETE FROM a\n" * 3)
+    assert predict_log.traffic([unsized]).operations == 3
+    assert [hour.statements for hour in predict_log.traffic([writes]).hours] == [3]
+
+
+def test_a_log_that_holds_no_request_is_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "access.log"
+    broken.write_text('192.0.2.1 - - [41/Jul/1995:01:00:01 +0000] "GET /a HTTP/1.1" 200 5\n' * 3)
+    with pytest.raises(UsageError, match=r"access\.log"):
+        predict_log.traffic([broken])
