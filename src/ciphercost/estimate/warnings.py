@@ -44,10 +44,10 @@ MARKS = {
         "those that the quota allows; CPU time per operation carries over to a server without one"
     ),
     "jit": (
-        "Java spent more than 10 % of the time compiling in {n} of {all} slices: the client was not warm; try a longer --time"
+        "the client spent more than 10 % of the time compiling itself in {n} of {all} slices: it was not warm; try a longer --time"
     ),
     "gc": (
-        "Java spent more than 10 % of the time collecting garbage in {n} of {all} slices: part of the client's cost is "
+        "the client spent more than 10 % of the time collecting garbage in {n} of {all} slices: part of its cost is "
         "memory management"
     ),
 }
