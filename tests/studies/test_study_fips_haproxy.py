@@ -33,7 +33,8 @@ def record(**changes: object) -> StudyRecord:
     record.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
     for arm, rate in (("plain", 2000.0), ("encrypted", 1600.0)):
         series = {in_turn.RATE: [rate, rate * 1.1], in_turn.OPERATIONS: [1000.0, 1100.0]}
-        record.runs.append(StudyRun(compare.CONNECT, arm, 0.0, {"clients": 20.0}, series, mechanism="tls"))
+        name = ways.SAME.name
+        record.runs.append(StudyRun(compare.CONNECT, arm, 0.0, {"clients": 20.0}, series, mechanism="tls", server=name))
     for name, value in changes.items():
         setattr(record, name, value)
     return record

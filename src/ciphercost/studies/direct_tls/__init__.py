@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ciphercost.load import units
 from ciphercost.model.constrained_types import DIRECT, FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyRecord, StudyResult
+from ciphercost.plan.conditions import round_trip
 from ciphercost.studies import Stage, Study, table
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.direct_tls import compare, procedure, published
@@ -44,8 +44,7 @@ class DirectTls(Study):
         if not 2 <= starts <= MOST_STARTS:
             raise UsageError(f"--runs {starts}: must be from 2 to {MOST_STARTS} starts of psql in each way")
         delay = given.get("delay", self.delay)
-        if units.duration(delay, "--delay") <= 0:
-            raise UsageError(f"--delay {delay}: over loopback it is measured anyway; write a longer one, e.g. 10ms")
+        round_trip(delay)
         return DirectTls(starts, delay, self.sessions)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:

@@ -91,7 +91,7 @@ class DriverTls(Study):
             mechanisms=["tls"] * len(names),
             servers=names,
             settings={in_turn.SECONDS: self.duration, in_turn.RUNS: self.runs},
-            conditions={name: compare.LEFT_OUT for name in ways.DRIVERS if name not in self.drivers},
+            conditions={} if self._drivers else {n: compare.LEFT_OUT for n in ways.DRIVERS if n not in self.drivers},
         )
 
     def procedure(self, stage: Stage) -> None:

@@ -54,7 +54,7 @@ class FipsHaproxy(Study):
             workload=way.workload,
             factors=dict(way.factors),
             versus=dict(way.versus),
-            clients=self.clients,
+            clients=self.clients if way in ways.CONNECTING else 0,  # 0: the workload's own number
             variant=way.name,
         )
 

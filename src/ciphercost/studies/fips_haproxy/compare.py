@@ -38,7 +38,9 @@ def of_way(study: Study, record: StudyRecord, way: ways.Way, cell: Cell | None) 
     """One pair of servers. The RFC's peak stands beside every key exchange, as it states none."""
     connecting = way in ways.CONNECTING
     printed = published.peaks(study, "openssl") if connecting else {}
-    here: figures.Known = {arm: in_turn.rate(record, CONNECT, arm) for arm in ARMS} if way is ways.SAME else {}
+    here: figures.Known = (
+        {arm: in_turn.rate(record, CONNECT, arm, way.name) for arm in ARMS} if way is ways.SAME else {}
+    )
     return [
         *figures.rate(way.name, RATE if connecting else REQUESTS, cell, here, printed, published.PEAKS),
         *figures.server_cpu(way.name, cell),

@@ -51,7 +51,7 @@ def runs(stage: Stage, program: Path, arm: str, began: float) -> list[StudyRun]:
     done = [kept(published.LOAD, started, {SECONDS: [time.monotonic() - started]})]
     clients = f"{settings['clients']:.0f}"
     for workload, mode in MODES.items():
-        under = [*mode, "-c", clients, "-j", clients, "-T", f"{settings['duration_s']:.0f}"]
+        under = [*mode, "-c", clients, "-j", clients, "-P", "1", "-T", f"{settings['duration_s']:.0f}"]
         started = time.monotonic()
         rates = []
         for number in range(1, int(settings["runs"]) + 1):
