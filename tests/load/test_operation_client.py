@@ -78,3 +78,15 @@ def test_a_slice_is_as_long_as_the_longest_execution_so_far() -> None:
     assert client.fitting(1.0) == 1.0
     client.slice("plain", 1.0)
     assert client.fitting(0.05) == client.fitting(30.0) == 2.52
+
+
+def test_nothing_begins_if_what_it_needs_is_gone() -> None:
+    """A server that was paused for the other arm's slices is looked at when it goes on, however long those took."""
+
+    def look() -> None:
+        raise RunError("the server died")
+
+    task = Task(Done(1.0))
+    with pytest.raises(RunError, match="the server died"):
+        OperationClient(task, 7, 1, look).slice("plain", 1.0)
+    assert task.calls == []

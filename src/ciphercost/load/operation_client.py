@@ -65,10 +65,13 @@ class OperationClient:
     reported: ToolFigures | None = None
     """Figures of the last slice."""
 
-    def __init__(self, operation: Operation, pid: int, threads: int) -> None:
-        """`pid`: the agent, which asks the server. `threads`: CPUs that the task's own processes may use."""
+    def __init__(self, operation: Operation, pid: int, threads: int, look: Callable[[], None] = lambda: None) -> None:
+        """`pid`: the agent, which asks the server. `threads`: CPUs that the task's own processes may use. `look`: called before each
+        execution; it raises RunError if there can be none any more.
+        """
         self._operation = operation
         self._threads = threads
+        self._look = look
         self._longest = 0.0
         self.pid = pid
 
@@ -96,6 +99,7 @@ class OperationClient:
         """Execute the task once. Raises AgentError if it fails, RunError if it can't be done any more."""
         self.reported = None
         side: Arm = "plain" if arm == "plain" else "encrypted"
+        self._look()  # also to see that a server goes on that stood still while the other arm had its slices
         try:
             self._operation.prepare(side)
             if on_counting:

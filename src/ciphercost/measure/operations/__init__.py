@@ -45,4 +45,4 @@ def client(
     operation = MAKERS[bench.program.operation](context, stack)
     if bench.planned.choices.get("traffic") == "on":
         operation = WithTraffic(operation, context)
-    return OperationClient(operation, agent.pid, len(pair.agent_cpus) or 1)
+    return OperationClient(operation, agent.pid, len(pair.agent_cpus) or 1, pair.watch.look)

@@ -68,6 +68,7 @@ class Tool:
 def own_agent(context: OperationContext, stack: contextlib.ExitStack) -> Agent:
     """An agent for the task's statements, beside the one whose traffic may go on. An embedded database then runs in it, so it is sampled."""
     agent = stack.enter_context(context.bench.helper(context.pair.connect["plain"]))
+    agent.watch(context.pair.watch.look)
     if context.bench.engine.embedded:
         for arm in ARMS:
             context.sampler(arm).follow(agent.pid, ())
