@@ -23,6 +23,7 @@ import needs
 import quick_java
 import repetitions
 import turns
+from ciphercost.host import packet_capture
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import scratch_base
 from ciphercost.load.jdbc import java
@@ -123,6 +124,16 @@ def require_possible() -> RequirePossible:
         _require(not reason, reason)
 
     return use
+
+
+@pytest.fixture(scope="session")
+def require_capture(require: Require) -> None:
+    """The right to capture packets."""
+    try:
+        with packet_capture.Capture(loopback=True):
+            pass
+    except OSError as error:
+        require(None, f"packets can't be captured here ({error.strerror}): run as root, or with CAP_NET_RAW")
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,7 @@ RULES = [
         r"test_study_jdbc_tls::test_a_small_replication_on_a_real_server",
         r"test_replicate::test_a_small_replication",
         r"test_study_web_tls::test_a_small_replication",
-        r"test_study_(valkey_tls|mysql_openssl|pq_tls|cybertec_tde_cost)::test_a_small_replication",
+        r"test_study_(valkey_tls|mysql_openssl|pq_tls|cybertec_tde_cost|fips_haproxy|direct_tls|driver_tls|volume_encryption)::test_a_small_replication",
         r"test_study_postgres_tde::test_a_sweep_over_two_servers",
         r"test_study_postgres_tde::test_a_run_that_pgbench_gives_up",
         r"test_study_column_functions::test_a_very_small_replication",

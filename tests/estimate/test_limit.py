@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ciphercost.estimate import bottleneck
@@ -101,6 +102,32 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
 )  # fmt: skip
 def test_the_limit_is_named(cell: Cell, words: str) -> None:
     assert bottleneck.line(cell) == words
+
+
+def at_rest(plain: float | None, encrypted: float | None, layer: str = "rest") -> Cell:
+    """A cell whose disk was so many per cent busy."""
+
+    def arm(busy: float | None) -> dict[str, Any]:
+        return IDLE | ({} if busy is None else {"host": {"disk_busy": {"mean": busy, "variance": 0.0, "cv": 0.0}}})
+
+    return msgspec.structs.replace(cell(arm(plain), arm(encrypted)), layer=layer)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (at_rest(3.0, 4.0), True),
+        (at_rest(84.0, 12.0), True),
+        (at_rest(97.0, 97.0), False),
+        # Where one arm's device was full, the cost is that of a device at its limit.
+        (at_rest(70.0, 97.0), False),
+        (at_rest(None, None), False),
+        (at_rest(3.0, None), False),
+        (at_rest(3.0, 4.0, "transit"), False),
+    ],
+)
+def test_a_cell_at_rest_whose_disk_had_time_to_spare_says_that_a_full_one_may_cost_more(cell: Cell, said: bool) -> None:
+    assert (bottleneck.UNSATURATED in bottleneck.line(cell)) == said
 
 
 def test_the_busiest_disk_counts_and_unknown_values_are_none() -> None:

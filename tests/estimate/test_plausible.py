@@ -135,6 +135,34 @@ def test_no_wait_where_somebody_works_or_the_link_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("waiting", "more", "moved", "codes_"),
+    [
+        ({"plain": WAIT}, {}, 0.0, ["fixed-wait"]),  # other processes write: this server does not
+        ({"plain": WAIT, "encrypted": WAIT}, {}, 0.0, ["fixed-wait-in-both-arms"]),
+        ({"plain": WAIT}, {}, 150.0, ["fixed-wait"]),  # the disk is as busy in the arm without a wait
+        ({"plain": WAIT, "encrypted": WAIT}, {}, 150.0, []),  # each may wait for the disk
+        ({"encrypted": WAIT}, {"layer": "rest"}, 8192.0, []),  # as encryption at rest may cause
+    ],
+)
+def test_a_disk_that_others_keep_busy_is_no_reason_for_a_wait(
+    waiting: dict[str, Wait], more: dict[str, Any], moved: float, codes_: list[str]
+) -> None:
+    busy = {
+        arm: levels | {"host": {"disk_busy": {"mean": 90.0}}, "write_bytes_per_op": moved, "read_bytes_per_op": 0.0}
+        for arm, levels in LEVELS.items()
+    }
+    same = {"throughput": estimate(0.99, 0.02)}
+    assert codes(checked_cell(waiting, same, arms=busy, **more)) == codes_
+    unseen = {
+        arm: {name: level for name, level in facts.items() if "_bytes" not in name} for arm, facts in busy.items()
+    }
+    for facts in unseen.values():
+        del facts["server_cpu_us_per_op"]
+    if moved:  # a server that can't be seen may use the disk as well
+        assert codes(checked_cell(waiting, same, arms=unseen, **more)) == codes_
+
+
+@pytest.mark.parametrize(
     ("more", "reason"),
     [
         ({}, "no reason was found"),

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 SOURCES = Path(__file__).parents[2] / "agents" / "rust" / "src"
-WORDS = SOURCES / "query_mode.rs"
-"""Where an enum is whose words travel in a message, besides the messages' own."""
-MESSAGES = "\n".join(path.read_text() for path in [*sorted((SOURCES / "message").glob("*.rs")), WORDS])
+WORDS = (SOURCES / "query_mode.rs", SOURCES / "draw_mode.rs")
+"""Where enums are whose words travel in a message, besides the messages' own."""
+MESSAGES = "\n".join(path.read_text() for path in [*sorted((SOURCES / "message").glob("*.rs")), *WORDS])
 WIRE = {
     "String": "str", "&'static str": "str", "Secret": "str", "bool": "bool", "f64": "float",
     **dict.fromkeys(("u8", "u16", "u64", "i64", "usize"), "int"),

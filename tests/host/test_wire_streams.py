@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import struct
-from pathlib import Path
+import time
 
 import pytest
 from hypothesis import given
@@ -166,13 +167,9 @@ def test_any_packet_is_parsed(kind: int, packet: bytes) -> None:
     packet_capture.segment(kind, packet)
 
 
-def test_a_connection_is_captured_as_it_was_sent(tmp_path: Path) -> None:
-    import socket
-
-    try:
-        capture = packet_capture.Capture(b"a canary", loopback=True)
-    except OSError:
-        pytest.skip("packets can't be captured here: no CAP_NET_RAW")
+@pytest.mark.usefixtures("require_capture")
+def test_a_connection_is_captured_as_it_was_sent() -> None:
+    capture = packet_capture.Capture(b"a canary", loopback=True)
     with capture, socket.create_server(("127.0.0.1", 0)) as listener:
         with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as server:
             client.sendall(b"a canary " * 50_000)
@@ -186,3 +183,24 @@ def test_a_connection_is_captured_as_it_was_sent(tmp_path: Path) -> None:
     assert bytes(found.to_server.kept) == b"a canary " * 50_000
     assert bytes(found.to_client.kept) == b"bye"
     assert found.to_server.canaries == 50_000
+
+
+@pytest.mark.usefixtures("require_capture")
+def test_what_waits_to_be_read_when_the_capture_ends_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where other processes take the cores."""
+    parsed = packet_capture.segment
+
+    def late(kind: int, packet: bytes) -> packet_capture.Segment | None:
+        time.sleep(0.01)
+        return parsed(kind, packet)
+
+    monkeypatch.setattr(packet_capture, "segment", late)
+    with packet_capture.Capture(loopback=True) as capture, socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as server:
+            for _ in range(20):
+                client.sendall(b"one")
+                server.sendall(server.recv(10))
+                assert client.recv(10) == b"one"
+        port = listener.getsockname()[1]
+    (found,) = [one for flow, one in capture.flows.items() if flow.server[1] == port]
+    assert bytes(found.to_server.kept) == bytes(found.to_client.kept) == b"one" * 20

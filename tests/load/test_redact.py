@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -42,3 +43,21 @@ def test_every_key_that_is_made_for_a_run_is_hidden(tmp_path: Path) -> None:
     assert (tmp_path / "column-key-16").stat().st_mode & 0o777 == 0o600
     assert key == secret(tmp_path, "key", 16) != secret(tmp_path, "iv", 16)
     assert redact.shown(f"KEY x'{key.hex()}'") == "KEY x'[key]'"
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ('invalid input syntax for type integer: "it\'s me"', "invalid input syntax for type integer: …"),
+        ("Duplicate entry 'it''s' for key 'people.PRIMARY'", "Duplicate entry … for key …"),
+        (
+            "You have an error in your SQL syntax near 'it's me' at line 1",
+            "You have an error in your SQL syntax near … at line 1",
+        ),
+        ("Key (name)=(me) already exists.", "Key (name)=… already exists."),
+        ("Failing row contains (1, me, (x)).", "Failing row contains …."),
+        ("deadlock detected", "deadlock detected"),
+    ],
+)
+def test_an_error_without_values_has_nothing_that_the_server_quotes(error: str, shown: str) -> None:
+    assert redact.without_values(error) == shown

@@ -162,7 +162,7 @@ def test_every_study_loads_and_answers(study: str, environment: Environment, tmp
     if "scale" not in catalogue.entry(study).options:
         line = refused(environment, ["replicate", study, "--scale", "3"], tmp_path)
         assert "no option --scale" in line
-        assert "cybertec-tde-cost and postgres-tde" in line
+        assert "cybertec-tde-cost, postgres-tde and volume-encryption" in line
 
 
 # ── extras ────────────────────────────────────────────────────────────────────────────────────────────────────────────

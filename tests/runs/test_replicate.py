@@ -103,7 +103,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         (("replicate", "web-tls", "--memory", "2GB"), "mysql-tls has", 2),
         (("replicate", "all", "--quick"), "--quick is for one study", 2),
         (("replicate", "pq-tls", "--delay", "10xs"), "--delay 10xs: not a duration", 2),
-        (("replicate", "valkey-tls", "--delay", "10ms"), "which pq-tls has", 2),
+        (("replicate", "valkey-tls", "--delay", "10ms"), "which direct-tls and pq-tls have", 2),
         (("replicate", "all", "--engine", "oracle"), "--engine oracle: no study runs on it", 2),
         (("replicate", "all", "--time", "soon"), "is not a duration", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tls/slect"), "did you mean 'select'", 2),

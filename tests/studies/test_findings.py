@@ -371,6 +371,97 @@ def limits_of_the_post() -> str:
     return f"at most {share:g} %, so at most {100 * (1 / (1 - share / 100) - 1):.1f} % apart"
 
 
+FH = "fips-haproxy"
+
+
+def fips_figure(fips: str, name: str, library: str = "openssl") -> float:
+    return number(FH, "figures.csv", library, fips=fips, figure=name)
+
+
+def peaks_in_fips_mode() -> str:
+    lost = [100 * (1 - fips_figure("on", "peak", name) / fips_figure("off", "peak", name)) for name in LIBRARIES]
+    return f"{lost[0]:.1f} % of the new connections a second (~5,000 → 3,363) and AWS-LC {lost[1]:.1f} %"
+
+
+LIBRARIES = ("openssl", "aws_lc")
+
+
+def rounded_peak() -> str:
+    low, high = (100 * (1 - fips_figure("on", "peak") / (fips_figure("off", "peak") + half)) for half in (-50, 50))
+    return f"leaves {low:.1f} to {high:.1f} %"
+
+
+def cpu_of_a_connection() -> str:
+    more = (fips_figure("on", "CPU at 2000/s") / 2000) / (fips_figure("off", "CPU at 4000/s") / 4000)
+    return f"{100 * (more - 1):.0f} % more CPU for a connection"
+
+
+def lower_cpu() -> str:
+    before, after = (fips_figure("on", "CPU at 2000/s", name) for name in LIBRARIES)
+    return f"{before:.0f} % → {after:.0f} %, which is {100 * (1 - after / before):.0f} % lower"
+
+
+DT = "direct-tls"
+
+
+def psql_ms(statistic: str, how: str = "postgres", time: str = "real") -> float:
+    return 1e3 * number(DT, "figures.csv", how, time=time, statistic=statistic)
+
+
+def interval_of_starts() -> str:
+    return f"differ by ± {1.96 * psql_ms('sd') * math.sqrt(2 / 1000):.2f} ms (95 %)"
+
+
+def starts_for_a_round_trip() -> str:
+    return f"takes {math.ceil(2 * (1.96 * psql_ms('sd') / 0.05) ** 2):,} starts"
+
+
+def cpu_of_psql() -> str:
+    user, system = (psql_ms("mean", time=time) for time in ("user", "sys"))
+    left = psql_ms("mean") - user - system
+    text = f"Of the {psql_ms('mean'):.0f} ms, {user + system:.0f} are CPU time of psql itself ({user:.0f} user, {system:.0f} system)"
+    assert f"What is left is {left:.0f} ms" in studies.get(DT).finding("start")
+    return text
+
+
+def means_and_medians() -> str:
+    means, medians = (f"{psql_ms(name):.0f} → {psql_ms(name, 'direct'):.0f}" for name in ("mean", "median"))
+    return f"in the mean ({means}) and in the median ({medians})"
+
+
+DR = "driver-tls"
+
+
+def with_tls(test: str) -> float:
+    """MB/s with TLS, per cent more than without."""
+    plain, encrypted = (number(DR, "pymongo.csv", arm, test=test) for arm in ("plain", "encrypted"))
+    return 100 * (encrypted / plain - 1)
+
+
+def tests_without_a_network() -> str:
+    first, second, third = map(with_tls, ("JsonFullDecoding", "JsonFullEncoding", "JsonDeepDecoding"))
+    return f"{-first:.1f} % lower, {-second:.1f} % lower and {third:.1f} % higher"
+
+
+def downloads() -> str:
+    return f"GridFsDownload loses {-with_tls('GridFsDownload'):.1f} % and FindOneByID {-with_tls('FindOneByID'):.1f} %"
+
+
+def delayed_by_nagle() -> str:
+    before, after = (
+        number(DR, "proxy.csv", "encrypted", when=when) - number(DR, "proxy.csv", "plain", when=when)
+        for when in ("before", "after")
+    )
+    return f"Of the {before:.0f} s that TLS added to 101 connections through the proxy, {before - after:.0f} were gone"
+
+
+def reads_with_a_replica() -> str:
+    least, most = (
+        number("volume-encryption", "claims.csv", bound, workload="read", setup="HA") for bound in ("least", "most")
+    )
+    return f"even reads lose {least:.0f} to {most:.0f} %"
+
+
 def test_commands_in_findings_name_what_exists() -> None:
     for study in studies.names():
         for command in re.findall(r"`ciphercost run (.+?)`", " ".join(studies.get(study).file("findings.md").split())):
@@ -383,6 +474,18 @@ def test_commands_in_findings_name_what_exists() -> None:
 
 
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
+    ("volume-encryption", "replica"): reads_with_a_replica,
+    (DR, "noise"): tests_without_a_network,
+    (DR, "who-pays"): downloads,
+    (DR, "proxy"): delayed_by_nagle,
+    (DT, "words"): means_and_medians,
+    (DT, "in-order"): interval_of_starts,
+    (DT, "round-trip"): starts_for_a_round_trip,
+    (DT, "start"): cpu_of_psql,
+    (FH, "cost"): peaks_in_fips_mode,
+    (FH, "one-run"): rounded_peak,
+    (FH, "cpu"): cpu_of_a_connection,
+    (FH, "summary"): lower_cpu,
     (CF, "modes"): lambda: f"mariadb AES-128-ECB {float(table(CF, 'cost.csv')[0]['cost_percent_mean']):.1f} % more",
     (CF, "cpus"): lambda: (
         f"for {sum(row['aes_instructions'] == 'yes' for row in table(CF, 'machines.csv'))} of the {len(table(CF, 'machines.csv'))} models"

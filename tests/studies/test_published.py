@@ -49,6 +49,11 @@ CHECKS = (
     Check("cybertec-tde-cost", "figures.csv", "cybertec_tde_cost.csv", ("bits", "checksums"), 16),
     Check("mysql-openssl", "limits.csv", "mysql_openssl.csv", ("server", "operation", "version"), 6),
     Check("pq-tls", "claims.csv", "pq_tls.csv", ("link", "file"), 5),
+    Check("fips-haproxy", "figures.csv", "fips_haproxy.csv", ("fips", "figure"), 18),
+    Check("direct-tls", "figures.csv", "direct_tls.csv", ("time", "statistic"), 30),
+    Check("driver-tls", "pymongo.csv", "driver_tls_pymongo.csv", ("test",), 32),
+    Check("driver-tls", "proxy.csv", "driver_tls_proxy.csv", ("when",), 4),
+    Check("volume-encryption", "claims.csv", "volume_encryption.csv", ("workload", "setup", "scale"), 15, blank=1),
 )
 AUDITED = {
     "web-tls": (192, 192),

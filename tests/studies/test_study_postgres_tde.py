@@ -642,7 +642,7 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "a=/y"), "two servers are named a"),
         (
             ("mysql-tls", "--scale", "10"),
-            "study mysql-tls has no option --scale, which cybertec-tde-cost and postgres-tde have",
+            "study mysql-tls has no option --scale, which cybertec-tde-cost, postgres-tde and volume-encryption have",
         ),
         (("mysql-tls", "--bindir", "/"), "study mysql-tls has no option --bindir"),
         (("postgres-tde", "--scale", "0"), "--scale 0: must be at least 1"),

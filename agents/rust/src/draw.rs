@@ -54,6 +54,15 @@ impl Random {
     }
 }
 
+/// Number `number` of a sequence in 0..below that reaches every part of it as often as its length says, in any stretch: the
+/// additive recurrence by the golden ratio, whose discrepancy is as low as a sequence's can be (Niederreiter 1992, section 3.1).
+#[inline]
+pub fn even(start: u64, number: u64, below: u64) -> u64 {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let share = start.wrapping_add(number.wrapping_mul(GOLDEN));
+    ((u128::from(share) * u128::from(below)) >> 64) as u64
+}
+
 /// How a variable's values are generated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
@@ -230,6 +239,20 @@ mod tests {
             counts[value as usize] += 1;
         }
         assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn an_even_sequence_has_every_part_as_often_as_its_length_says_in_any_stretch() {
+        for (start, first) in [(0, 0), (u64::MAX / 3, 1_000_000), (7, u64::MAX / 2)] {
+            for (low, high) in [(0, 500), (500, 900), (900, 999), (999, 1000)] {
+                for length in [100, 2_000, 50_000u64] {
+                    let inside = |number| (low..high).contains(&even(start, first + number, 1000));
+                    let count = (0..length).filter(|number| inside(*number)).count() as f64;
+                    let expected = length as f64 * (high - low) as f64 / 1000.0;
+                    assert!((count - expected).abs() <= 3.0, "{low}..{high} of {length}: {count}, not {expected}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Session {
         match line.request()? {
             Request::Hello(hello) => self.hello(&hello, next),
             Request::Program(program) => {
-                self.program = Some(Program::new(program.name).traveling(program.mode, program.tries));
+                self.program =
+                    Some(Program::new(program.name).traveling(program.mode, program.tries).drawing(program.draw));
                 Ok(Answer::Ok {})
             }
             Request::Variable(variable) => {

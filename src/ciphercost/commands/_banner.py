@@ -51,9 +51,15 @@ def _creates(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the cells create on a server with tables or keys."""
     making = [cell for cell in cells if cell.program.creates]
     keys = all(cell.engine.language == "kv" for cell in cells)
-    yours = "your commands (--sql) run on your own keys" if keys else "your statements (--sql) run on your own tables"
+    files = any(cell.spec.workload_file for cell in cells)
+    option = "--workload" if files else "--sql"
+    yours = (
+        f"your commands ({option}) run on your own keys"
+        if keys
+        else f"your statements ({option}) run on your own tables"
+    )
     others = "" if making else "; ciphercost creates nothing"
-    if any(cell.spec.own_script for cell in cells):
+    if files or any(cell.spec.own_script for cell in cells):
         yield f"{yours} as they are{others}"
     elif not making:
         yield f"ciphercost uses none of your {'keys' if keys else 'tables'} and creates nothing"

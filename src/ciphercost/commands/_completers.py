@@ -77,6 +77,12 @@ def runs(context: click.Context, parameter: click.Parameter, begin: str) -> list
     return _plain((name for name in wanted if name not in given), begin) or directories(context, parameter, begin)
 
 
+def runs_or_files(context: click.Context, parameter: click.Parameter, begin: str) -> list[CompletionItem]:
+    """Runs; files and directories if no run's name begins so."""
+    items = runs(context, parameter, begin)
+    return files(context, parameter, begin) if all(item.type == "dir" for item in items) else items
+
+
 def _given(context: click.Context, parameter: click.Parameter) -> Iterable[object]:
     given = context.params.get(parameter.name or "")
     return [*(given if isinstance(given, tuple) else ()), *context.args]
@@ -133,7 +139,15 @@ def workloads(context: click.Context, _: click.Parameter, begin: str) -> list[Co
         for name, workload in known["workloads"].items()
         if not wanted or wanted.intersection(workload["languages"])
     }
-    return _items(fit.items(), begin)
+    own = sorted(str(path) for path in Path().glob("*.toml"))
+    return [*_items(fit.items(), begin), *_plain(own, begin)]
+
+
+def log_formats(_: click.Context, __: click.Parameter, begin: str) -> list[CompletionItem]:
+    """Formats of servers' logs."""
+    from ciphercost.importers import logs
+
+    return _plain(logs.names(), begin)
 
 
 def settings(context: click.Context, _: click.Parameter, begin: str) -> list[CompletionItem]:

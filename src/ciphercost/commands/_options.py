@@ -263,8 +263,9 @@ MEASURE = (
         WHAT,
         click.option(
             "--workload",
-            metavar="NAME",
-            help="What one operation is; see `ciphercost list workloads`. [default: the engine's, e.g. point-select]",
+            metavar="NAME|FILE.toml",
+            help="What one operation is: a name of `ciphercost list workloads`, or a file that `ciphercost workload` made from your logs. "
+            "[default: the engine's, e.g. point-select]",
             shell_complete=_completers.workloads,
         ),
         *SCRIPTS,

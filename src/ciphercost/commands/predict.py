@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,7 @@ from ciphercost.commands import _completers
 from ciphercost.commands._measure import write_or_print
 from ciphercost.commands._options import (
     LOAD,
+    NO_PROGRESS,
     OWN_TLS_OPTIONS,
     PASSWORD_OPTIONS,
     PRICE,
@@ -20,6 +22,7 @@ from ciphercost.commands._options import (
     options,
     section,
 )
+from ciphercost.commands._predict_log import LOG_OPTIONS, OF_LOGS, predict_log, refuse_without_log
 from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
 
@@ -31,10 +34,11 @@ LEAST, MOST = 1.0, 3600.0
 
 
 @click.command(cls=Sectioned)
-@click.argument("run_", metavar="RUN|latest", shell_complete=_completers.runs)
+@click.argument("what", nargs=-1, required=True, metavar="RUN|latest|LOG…", shell_complete=_completers.runs_or_files)
 @options(
     *section(
         LOAD,
+        *LOG_OPTIONS,
         click.option("--rate", metavar="N/s", help="Operations per second of your server, e.g. 2000/s."),
         click.option(
             "--cpu",
@@ -88,13 +92,58 @@ LEAST, MOST = 1.0, 3600.0
     *section(
         RESULT,
         click.option(
-            "--format", "format_", default="terminal", metavar="FORMAT", help="terminal or json. [default: terminal]"
+            "--format",
+            "format_",
+            default="terminal",
+            metavar="FORMAT",
+            help="terminal or json; with a log also md. [default: terminal]",
         ),
         PRICE,
+        NO_PROGRESS,
     ),
 )
-def predict(
-    run_: str,
+def predict(what: tuple[str, ...], **given: Any) -> None:
+    """Predict what encryption would cost your own server.
+
+    It makes no load. It takes what a run measured, and your server's load: for a connection, a round trip and a byte in transit (`quick`, or
+    `run ENGINE:tls --split`), for a page at rest, for a value in columns. The added CPU time does not depend on what your statements
+    themselves cost. A log, or a workload file that was made from logs, tells the load of every hour (in transit).
+
+    \b
+      ciphercost predict latest --rate 2000/s --cpu 300us --cores 16
+      ciphercost predict latest --rate 900/s --cpu 2ms --response 4KB
+      ciphercost predict latest --rate 900/s --cpu 2ms --pages-read 300/s
+      ciphercost predict latest --url postgresql://me@prod/shop --cpu 300us
+      ciphercost predict access.log access.log.1.gz --from latest
+    """
+    if given["cores"] is not None and not 0 < given["cores"] < 1e6:
+        raise UsageError(f"--cores {given['cores']:g}: must be above 0 and below 1,000,000")
+    if given["from_runs"]:
+        predict_log(what, given)
+        return
+    refuse_without_log(given)
+    _predict_load(_run(what), **{name: value for name, value in given.items() if name not in (*OF_LOGS, "no_progress")})
+
+
+def _run(what: tuple[str, ...]) -> Path:
+    """The run's directory. Raises UsageError, also for a log without --from."""
+    from ciphercost.model import run_directory
+
+    first, *others = what
+    if others:
+        raise UsageError(
+            f"{others[0]}: one run at a time; for logs name the run with --from, as in `ciphercost predict {what[-1]} --from {first}`"
+        )
+    if Path(first).is_file():
+        raise UsageError(
+            f"{first} is a file and no run; for a log name the run with --from, as in `ciphercost predict {first} --from latest`"
+        )
+    return run_directory.find(first)
+
+
+def _predict_load(
+    run: Path,
+    *,
     rate: str | None,
     cpu: str | None,
     cores: float | None,
@@ -111,22 +160,9 @@ def predict(
     price: str | None,
     **units_: str | None,
 ) -> None:
-    """Predict what encryption would cost your own server.
-
-    It makes no load. It takes what a run measured, and your server's load: for a connection, a round trip and a byte in transit (`quick`, or
-    `run ENGINE:tls --split`), for a page at rest, for a value in columns. The added CPU time does not depend on what your statements
-    themselves cost.
-
-    \b
-      ciphercost predict latest --rate 2000/s --cpu 300us --cores 16
-      ciphercost predict latest --rate 900/s --cpu 2ms --response 4KB
-      ciphercost predict latest --rate 900/s --cpu 2ms --pages-read 300/s
-      ciphercost predict latest --url postgresql://me@prod/shop --cpu 300us
-    """
     import msgspec
 
     from ciphercost.load import units
-    from ciphercost.model import run_directory
     from ciphercost.model.own_tls import OwnTls
     from ciphercost.model.server_counters import GivenLoad
     from ciphercost.report import prediction_text
@@ -134,8 +170,6 @@ def predict(
 
     if format_ not in ("terminal", "json"):
         raise UsageError(f"unknown format '{format_}': terminal or json")
-    if cores is not None and not 0 < cores < 1e6:
-        raise UsageError(f"--cores {cores:g}: must be above 0 and below 1,000,000")
     given = GivenLoad(
         rate=units.rate(rate, "--rate") if rate is not None else None,
         cpu_us=units.cpu_time(cpu, "--cpu") * 1e6 if cpu is not None else None,
@@ -157,7 +191,7 @@ def predict(
     if not LEAST <= seconds <= MOST:
         raise UsageError(f"--for {time}: must be from {LEAST:g} s to {MOST / 3600:g} h")
     priced = units.price(price) if price is not None else None
-    result = conclude.result_of(run_directory.find(run_))
+    result = conclude.result_of(run)
     predictions = [
         prediction_text.at_price(predicted, priced)
         for predicted in predict_load.predict(result, given, url, seconds=seconds, own_tls=own_tls, begins=note)

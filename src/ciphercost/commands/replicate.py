@@ -79,7 +79,7 @@ STUDY_OPTIONS = (
     click.option(
         "--mechanism",
         metavar="NAME,NAME…",
-        help="postgres-tde: what encrypts if the server has no TDE. [default: fscrypt,gocryptfs]",
+        help="postgres-tde: what encrypts if the server has no TDE; volume-encryption: what stands in for LUKS. [default: fscrypt,gocryptfs]",
         shell_complete=_completers.mechanisms,
     ),
     click.option("--select-only", is_flag=True, help="postgres-tde: also run pgbench -S (SELECT only)."),
@@ -93,7 +93,8 @@ STUDY_OPTIONS = (
         type=int,
         metavar="N",
         help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5]. pq-tls: fetches "
-        "of each file [default: 20]. valkey-tls, mysql-openssl, cybertec-tde-cost: published runs of each arm [default: 3].",
+        "of each file [default: 20]. valkey-tls, mysql-openssl, fips-haproxy, driver-tls, cybertec-tde-cost, volume-encryption: published runs of each arm "
+        "[default: 3, volume-encryption 2]. direct-tls: starts of psql in each way [default: 300].",
     ),
     click.option(
         "--csv",
@@ -136,7 +137,11 @@ STUDY_OPTIONS = (
     click.option(
         "--bandwidth", metavar="RATE", help="pq-tls: bandwidth of its slow link, e.g. 1mbit. [default: 2mbit]"
     ),
-    click.option("--delay", metavar="DURATION", help="pq-tls: delay of its slow link, e.g. 200ms. [default: 50ms]"),
+    click.option(
+        "--delay",
+        metavar="DURATION",
+        help="pq-tls: delay of its slow link, e.g. 200ms [default: 50ms]. direct-tls: delay of its link [default: 10ms].",
+    ),
     *OUTPUT,
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ciphercost.engines import Server
 from ciphercost.engines._network import YOURS
+from ciphercost.host.control_groups import members
 from ciphercost.host.ports import LOOPBACK, crypto_library, sole_listener
 from ciphercost.host.standing import Standing
 from ciphercost.load.command_place import places
@@ -34,6 +35,9 @@ class CommandsServer(Server):
             self._found(pid)
         if cgroup:
             self.cgroups = (cgroup,)
+            inside = members(cgroup)
+            if self.pid not in inside:  # another process listens, as for a container's published port
+                self._found(inside[0] if 0 not in inside else 0)
 
     def connection(self) -> Connection:
         return Connection(driver=DRIVER, host=self._plain[0], port=self._plain[1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciphercost.engines import Server, StartRequest
-from ciphercost.engines._mysql import spills
+from ciphercost.engines._mysql import backups, spills
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql, share
 from ciphercost.host import tls_names, versions
 from ciphercost.host.installation import Installation
@@ -61,6 +61,7 @@ class Mariadb(Family):
     programs = ("mariadbd", "mysqld")
     suites = MappingProxyType({"10.11": "bookworm", "11.8": "trixie"})
     packages = ("mariadb-server", "mariadb-client-core")
+    backup_tools = (backups.MARIADB_DUMP, backups.MARIADB_BACKUP)
     # A temporary table reaches the disk only if the buffer pool has no room for it.
     to_disk = ("SET SESSION tmp_memory_table_size = 0", spills.beyond_the_pool())
     variables = "SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES"

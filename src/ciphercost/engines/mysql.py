@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ciphercost.engines._mysql import backups
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file, server_user
@@ -36,6 +37,7 @@ class Mysql(Family):
     suites = MappingProxyType({"9.7": "sid"})
     packages = ("mysql-server-core", "mysql-client-core")
     no_post_quantum_keys = "mysql's server (tried: 9.7, with OpenSSL 3.6) answers no handshake with one"
+    backup_tools = (backups.MYSQLDUMP,)
     caches_logins = True  # caching_sha2_password: without TLS the first login after a start is an RSA exchange
     own_settings = MappingProxyType({"mysqlx": "OFF", "secure-file-priv": "NULL"})
     temporary = (*Family.temporary, "data/#innodb_temp/*")

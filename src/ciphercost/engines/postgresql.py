@@ -16,10 +16,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest, _network
+from ciphercost.engines import _postgresql_backups as backups
 from ciphercost.engines._dumps import postgresql as dumps
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._postgresql_counters import PostgresqlCounters
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.own_schema import OwnSchema
@@ -68,6 +70,7 @@ HBA = """\
 # Both arms log in the same way, with SCRAM, encrypted or not. Kerberos encryption would be a third way.
 hostgssenc all all {clients} reject
 host       all all {clients} scram-sha-256
+host       replication all {clients} scram-sha-256
 """
 
 MUTUAL_HBA = """\
@@ -280,7 +283,9 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad, LoadsDumps):
+class Postgresql(
+    Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad, LoadsDumps, BacksUp
+):
     counter_reader = PostgresqlCounters
     counted_programs = SERVERS
     kept_settings = KEPT
@@ -307,6 +312,7 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
     variables = "SELECT name, setting FROM pg_settings ORDER BY name"
     load_settings = MappingProxyType(dumps.LOAD_SETTINGS)
     unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")
+    backup_tools = backups.TOOLS
     temporary = ("base/pgsql_tmp/*", "pg_tblspc/*/pgsql_tmp/*", "base/*/t[0-9]*_[0-9]*", "pg_tblspc/*/t[0-9]*_[0-9]*")
 
     def usual_places(self) -> Iterator[Path]:
@@ -510,6 +516,9 @@ class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, 
         """Direct I/O covers data only, and exists from version 16 on. The server calls it a developer option."""
         settings = {"shared_buffers": f"{max(size, LEAST_BUFFERS) // PAGE * PAGE // 1024}kB"} if size else {}
         return settings | ({"debug_io_direct": "data"} if direct else {})
+
+    def backup(self, request: BackupRequest) -> Backup:
+        return backups.backup(request)
 
     def dump_of(self, path: Path) -> Dump:
         return dumps.recognised(path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps import sqlite as dumps
+from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
@@ -53,11 +54,13 @@ class SqliteDirectory(Server):
         """Nothing to stop: the agent's connections are the database."""
 
 
+VACUUM, EXPORT = "vacuum-into", "sqlcipher_export"
+"""`BacksUp.backup_tools`."""
 LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 
 
-class Sqlite(StoresData, CountsIo, LoadsDumps):
+class Sqlite(StoresData, CountsIo, LoadsDumps, BacksUp):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"
@@ -66,6 +69,7 @@ class Sqlite(StoresData, CountsIo, LoadsDumps):
     home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
     variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
     temporary = ("etilqs_*",)
+    backup_tools = (VACUUM, EXPORT)
     sizes = (
         "SELECT sum(CASE m.type WHEN 'table' THEN s.pgsize END), sum(CASE m.type WHEN 'index' THEN s.pgsize END) FROM dbstat s "
         "JOIN sqlite_master m ON m.name = s.name"
@@ -102,6 +106,18 @@ class Sqlite(StoresData, CountsIo, LoadsDumps):
         if not size:
             return {}
         return {"cache_size": str(-max(size // 1024, LEAST_CACHE_KIB)), "mmap_size": "0"}
+
+    def backup(self, request: BackupRequest) -> Backup:
+        """`VACUUM INTO`; with SQLCipher its own export, which both arms have: `VACUUM INTO` refuses a plain file with a reserved end of each page.
+
+        The export is encrypted with the key of the database.
+        """
+        file, to = request.target / "backup.sqlite", request.connection
+        if not (to.key or to.reserve):
+            return Backup(statement=f"VACUUM INTO '{file}'", tool=VACUUM)
+        key = "" if to.key else " KEY ''"
+        export = f"ATTACH DATABASE '{file}' AS backup{key}; SELECT sqlcipher_export('backup'); DETACH DATABASE backup"
+        return Backup(statement=export, tool=EXPORT)
 
     def dump_of(self, path: Path) -> Dump:
         return dumps.recognised(path)

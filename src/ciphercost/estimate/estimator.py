@@ -151,7 +151,7 @@ class CellEstimator(OnlineEstimator):
         if failed is not None and judged.failures_open:
             failed = msgspec.structs.replace(failed, undecided=True)
         few, hit = without_ratio(main), disturbance.total(self.counts)
-        levels, startup = self.typical(mode), self._tool.startup()
+        levels, startup = self.typical(mode), self._tool.startup(mode)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
         return CellEstimate(
@@ -297,6 +297,8 @@ class CellEstimator(OnlineEstimator):
             for arm, value in self._capacities.levels(mode).items():
                 levels[arm][objective_capacity.METRIC] = value
         for arm, figures in self._tool.levels(self._tool.intervals(mode, self._most_nu), mode).items():
+            if (seconds := figures.pop(tool_latency.DURATION, None)) is not None:
+                levels[arm][tool_latency.DURATION] = seconds
             if figures:
                 levels[arm]["tool_latency_ms"] = figures
         latency = self._tallies["latency"].arms()

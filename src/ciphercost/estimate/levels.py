@@ -32,6 +32,7 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "latency_p50": (_typical("latency_ms", "p50"), "ms"),
     "latency_p99": (_typical("latency_ms", "p99"), "ms"),
     "latency_mean": (_typical("latency_ms", "mean"), "ms"),
+    "duration": (_typical("duration"), "s"),
     "tool_latency_p50": (_typical("tool_latency_ms", "p50"), "ms"),
     "tool_latency_p99": (_typical("tool_latency_ms", "p99"), "ms"),
     "tool_latency_mean": (_typical("tool_latency_ms", "mean"), "ms"),

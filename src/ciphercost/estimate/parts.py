@@ -23,7 +23,8 @@ import numpy as np
 
 from ciphercost.estimate import least_squares
 from ciphercost.estimate.least_squares import Uncertain
-from ciphercost.model.result import Cell, Part, Parts
+from ciphercost.estimate.tally import Floats
+from ciphercost.model.result import Added, Cell, Part, Parts
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
 CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
@@ -69,15 +70,8 @@ def fit(
     """The three parts at one end, or None if the cells don't determine all of them. `sessions`: each cell's values, as in `split`."""
     if len(numbers) < 3:
         return None
-    plain = [cells[number].arms["plain"] for number in numbers]
-    design = np.array(
-        [
-            [arm["connects"] / arm["operations"], round_trips(cells[number]), arm["wire_bytes_per_op"] / 1e3]
-            for number, arm in zip(numbers, plain, strict=True)
-        ],
-        dtype=float,
-    )
-    fitted = least_squares.fit(design, [cells[number].added[key] for number in numbers], sessions)
+    of = [cells[number] for number in numbers]
+    fitted = least_squares.fit(causes_of(of), [cell.added[key] for cell in of], sessions)
     if fitted is None:
         return None
     handshake, request, byte = fitted.causes
@@ -96,6 +90,33 @@ def fit(
         error=least_squares.recorded(error),
         scatter=fitted.scatter,
     )
+
+
+def causes_of(cells: Sequence[Cell]) -> Floats:
+    """Connections, round trips and thousands of bytes of an operation, of shape (cells, 3)."""
+    arms = [cell.arms["plain"] for cell in cells]
+    return np.array(
+        [
+            [arm["connects"] / arm["operations"], round_trips(cell), arm["wire_bytes_per_op"] / 1e3]
+            for cell, arm in zip(cells, arms, strict=True)
+        ],
+        dtype=float,
+    )
+
+
+def plain_costs(cells: Sequence[Cell]) -> tuple[float, float, float] | None:
+    """What a connection, a round trip and a thousand bytes cost these cells' server without encryption, µs. None: the cells don't tell.
+
+    They hold for the run's own server and operations, so they have no interval that would mean anything elsewhere.
+    """
+    each = [float(cell.arms["plain"].get("server_cpu_us_per_op") or 0.0) for cell in cells]
+    if not all(each):
+        return None
+    fitted = least_squares.fit(causes_of(cells), [Added(us, us, us, 0.0, 2) for us in each])
+    if fitted is None:
+        return None
+    connection, request, kilobyte = fitted.causes
+    return connection.value, request.value, kilobyte.value
 
 
 def round_trips(cell: Cell) -> float:

@@ -66,10 +66,26 @@ def waiting(cell: Cell) -> dict[Arm, Wait]:
 
 
 def _idle(cell: Cell, arm: Arm) -> bool:
-    """Whether no resource is busy, and neither the client nor the server (as far as it is known) uses a core for more than half of the time."""
+    """Whether no resource that this arm uses is busy, and neither the client nor the server (as far as it is known) uses a core for more than
+    half of the time.
+    """
     return (
-        all(use.share < IDLE for use in bottleneck.uses(cell, arm)) and max(_busy(cell, arm).values(), default=0) < IDLE
+        all(use.share < IDLE for use in bottleneck.uses(cell, arm) if use.short != "disk" or _may_use_disk(cell, arm))
+        and max(_busy(cell, arm).values(), default=0) < IDLE
     )
+
+
+def _may_use_disk(cell: Cell, arm: Arm) -> bool:
+    """Whether the arm's operations may wait for a disk that is busy, possibly with what other processes write.
+
+    They don't if the server reads and writes nothing. Nor, in transit, if the other arm has no such wait beside a disk that is as busy.
+    """
+    facts = cell.arms.get(arm, {})
+    if "server_cpu_us_per_op" in facts and not any(facts.get(f"{way}_bytes_per_op") for way in ("read", "write")):
+        return False
+    other = next(other for other in ARMS if other != arm)
+    both_busy = any(use.short == "disk" and use.share >= IDLE for use in bottleneck.uses(cell, other))
+    return not (cell.layer == "transit" and both_busy and other not in cell.waits)
 
 
 def _busy(cell: Cell, arm: Arm) -> dict[str, float]:

@@ -16,13 +16,16 @@ import numpy as np
 from ciphercost.estimate import statistics
 from ciphercost.estimate.statistics import Floats, Interval
 from ciphercost.estimate.to_estimate import around
+from ciphercost.model.command_load import ToolFigures
 from ciphercost.model.slices import SliceRecord
 from ciphercost.model.spec import ARMS, Arm, Mode
 
 SHARES = {"mean": 0.0, "p50": 0.5, "p99": 0.99}
-METRICS = {f"tool_latency_{name}": name for name in SHARES}
+DURATION = "duration"
+METRICS = {DURATION: DURATION} | {f"tool_latency_{name}": name for name in SHARES}
 """By metric: the tool's figure."""
 UNIT = "latency, the tool's own, in the closed loop"
+TRAFFIC = ("quiet", "meanwhile")
 ENOUGH = 10
 """Operations of a slice that must lie beyond a percentile in the median slice; a tool's percentile of fewer is little more than its maximum."""
 
@@ -70,22 +73,36 @@ class ToolLatencies:
                 levels[arm][name] = value
         return levels
 
-    def startup(self) -> dict[Arm, dict[str, Any]]:
-        """Means of each arm: seconds of a process, and of them those that the tool's clock leaves out. Empty without a command."""
+    def startup(self, mode: Mode) -> dict[Arm, dict[str, Any]]:
+        """Means of each arm: seconds of a process, and of them those that the tool's clock leaves out. Empty without a command.
+
+        Of an operator's task also what it is, the bytes that it made, and what it did to traffic.
+        """
         described: dict[Arm, dict[str, Any]] = {}
         for arm in ARMS:
-            reported = [
-                record.reported
+            sessions = [
+                [
+                    record.reported
+                    for _, records in blocks
+                    for record in records
+                    if record.arm == arm and record.reported
+                ]
                 for blocks in self._blocks.values()
-                for _, records in blocks
-                for record in records
-                if record.arm == arm and record.reported
             ]
-            if reported:
-                described[arm] = {
-                    "process_s": math.fsum(one.process_s for one in reported) / len(reported),
-                    "startup_s": math.fsum(one.startup_s for one in reported) / len(reported),
-                    "whole_process": any(one.whole for one in reported),
+            reported = [one for slices in sessions for one in slices]
+            if not reported:
+                continue
+            described[arm] = {
+                "process_s": math.fsum(one.process_s for one in reported) / len(reported),
+                "startup_s": math.fsum(one.startup_s for one in reported) / len(reported),
+                "whole_process": any(one.whole for one in reported),
+            }
+            if operation := reported[0].operation:
+                described[arm] |= {
+                    "operation": operation,
+                    "tool": reported[0].tool,
+                    "output_bytes": sum(one.output_bytes for one in reported) / len(reported),
+                    **_traffic(sessions, mode),
                 }
         return described
 
@@ -98,13 +115,44 @@ class ToolLatencies:
             for _, records in blocks:
                 logs: dict[str, list[float]] = {arm: [] for arm in ARMS}
                 for record in records:
-                    value = record.reported.latency_ms.get(name) if record.reported else None
+                    value = _figure(record, name)
                     if not value or record.agent is None:
                         return None
                     logs[record.arm].append(math.log(value))
                     operations.append(record.agent.done)
                 rows.append([sum(logs[arm]) / len(logs[arm]) for arm in ARMS])
             table[session] = np.array(rows)
-        if not table or np.median(operations) * (1 - SHARES[name]) < ENOUGH:
+        if not table or np.median(operations) * (1 - SHARES.get(name, 0.0)) < (1 if name == DURATION else ENOUGH):
             return None
         return table
+
+
+def _figure(record: SliceRecord, name: str) -> float | None:
+    """A figure of a slice: seconds of an operator's task, or what a tool reported, in ms. None: it has none."""
+    if record.reported is None:
+        return None
+    if name == DURATION:
+        return record.reported.process_s if record.reported.operation else None
+    return record.reported.latency_ms.get(name)
+
+
+def _traffic(sessions: Sequence[Sequence[ToolFigures]], mode: Mode) -> dict[str, dict[str, float]]:
+    """Operations per second of the traffic on a server, before a task (`quiet`) and during it (`meanwhile`), as geometric means over its
+    slices, and their `ratio` with its 95 % interval, `low` to `high`: over sessions, or in quick mode over slices. Empty: there was none.
+    """
+    logs = [
+        np.log([[one.traffic.get(name, 0.0) or np.nan for name in TRAFFIC] for one in slices]) for slices in sessions
+    ]
+    every = np.concatenate(logs)
+    if len(every) < 2 or np.isnan(every).any():
+        return {}
+    ratios = [rows[:, 1] - rows[:, 0] for rows in logs]
+    if mode == "full" and len(ratios) >= 2:
+        interval: Interval | None = statistics.session_interval(np.array([one.mean() for one in ratios]))
+    else:
+        interval = statistics.block_interval(np.concatenate(ratios))
+    if interval is None:
+        return {}
+    figures = dict(zip(TRAFFIC, every.mean(axis=0), strict=True))
+    figures |= dict(zip(("ratio", "low", "high"), (interval.centre, *interval.bounds()), strict=True))
+    return {"traffic": {name: math.exp(value) for name, value in figures.items()}}

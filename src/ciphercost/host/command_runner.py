@@ -20,7 +20,7 @@ import resource
 import select
 import signal
 import time
-from typing import NoReturn, TypedDict
+from typing import NoReturn, NotRequired, TypedDict
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PIECE = 1 << 16
@@ -46,6 +46,8 @@ class Request(TypedDict):
     """Bytes that it may print on standard output; with one more it is killed."""
     cpus: list[int]
     """CPUs that it may use; empty: all."""
+    user: NotRequired[list[int]]
+    """User and group that it runs as. [default: ours]"""
 
 
 class Ended(TypedDict):
@@ -175,6 +177,14 @@ def become(request: Request, runner: int, out: int, err: int, fail: int) -> NoRe
         if request["cpus"]:
             os.sched_setaffinity(0, request["cpus"])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if as_user := request.get("user"):
+            user, group = as_user
+            os.setgroups([])
+            os.setresgid(group, group, group)
+            os.setresuid(user, user, user)
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user takes it back
+            if os.getppid() != runner:
+                os._exit(127)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)

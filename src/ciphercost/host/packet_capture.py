@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import socket
 import struct
 import threading
@@ -18,6 +20,10 @@ SOL_PACKET, PACKET_STATISTICS = 263, 6
 OUTGOING = 4
 TCP = 6
 BUFFER = 32 << 20
+BUFFER_FORCE, ATTACH_FILTER = 33, 26
+"""Options of sockets that Python does not name: SO_RCVBUFFORCE, for more than the kernel's usual limit, and SO_ATTACH_FILTER."""
+NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
+"""A filter of one instruction that takes no packet: BPF_RET, 0 bytes."""
 LONGEST = 1 << 17
 HELD = 256
 """Segments that are kept of a direction while an earlier one is missing."""
@@ -124,11 +130,16 @@ class Capture:
         self._loopback = loopback
         self._assembly = Assembly(canary)
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, BUFFER_FORCE, BUFFER)
+        except PermissionError:  # without CAP_NET_ADMIN
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         if loopback:
             self._socket.bind(("lo", ETH_P_ALL))
         self._socket.settimeout(SETTLE_SECONDS)
-        self._ending = 0.0
+        self._ending = threading.Event()
+        self.lost = 0
+        """Packets that came faster than they were read, known once the capture has been left."""
         self._thread = threading.Thread(target=self._take, daemon=True)
 
     def __enter__(self) -> Self:
@@ -136,8 +147,14 @@ class Capture:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending = time.monotonic() + SETTLE_SECONDS
+        time.sleep(SETTLE_SECONDS)
+        # No further packets, so that those that wait can all be read, however busy this machine is.
+        nothing = ctypes.create_string_buffer(NOTHING, len(NOTHING))
+        self._socket.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(nothing)))
+        self._ending.set()
         self._thread.join()
+        with contextlib.suppress(OSError):
+            self.lost = struct.unpack("II", self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
         self._socket.close()
 
     @property
@@ -146,10 +163,12 @@ class Capture:
 
     def _take(self) -> None:
         piece = bytearray(LONGEST)
-        while not self._ending or time.monotonic() < self._ending:
+        while True:
             try:
                 size, address = self._socket.recvfrom_into(piece)
             except TimeoutError:
+                if self._ending.is_set():
+                    return
                 continue
             if self._loopback and address[2] == OUTGOING:  # it comes in again
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -29,3 +30,21 @@ class ProcFile:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def opened(path: Path | str) -> ProcFile | None:
+    """The file; None if it can't be opened."""
+    try:
+        return ProcFile(path)
+    except OSError:
+        return None
+
+
+def cpu_files(cgroups: Iterable[Path]) -> dict[str, ProcFile]:
+    """The counters of CPU time, by name, each of the first of these control groups that has it."""
+    files: dict[str, ProcFile] = {}
+    for group in cgroups:
+        for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
+            if name not in files and (file := opened(group / name)):
+                files[name] = file
+    return files

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import run_ownership
+from ciphercost.host import proc_file, run_ownership
 from ciphercost.host.cpu_quota import Throttling
 from ciphercost.host.proc_file import ProcFile
 from ciphercost.host.scheduling import Scheduling
@@ -62,13 +62,6 @@ class Level(msgspec.Struct, frozen=True):
     memory_available: int
     throttled_ns: int
     """How long quotas held back the groups of server, agent and controller; -1: there is none."""
-
-
-def _open(path: Path | str) -> ProcFile | None:
-    try:
-        return ProcFile(path)
-    except OSError:
-        return None
 
 
 def tree(root: int) -> list[int]:
@@ -162,20 +155,16 @@ class Sampler:
         self._server = server
         self._embedded = embedded
         self._helpers = tuple(helpers)
-        self._groups: dict[str, ProcFile] = {}
-        for group in cgroups:
-            for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
-                if name not in self._groups and (file := _open(group / name)):
-                    self._groups[name] = file
+        self._groups = proc_file.cpu_files(cgroups)
         self._stat = ProcFile("/proc/stat")
         self._meminfo = ProcFile("/proc/meminfo")
-        self._network = _open("/proc/self/net/dev")
-        self._disks = _open("/proc/diskstats")
+        self._network = proc_file.opened("/proc/self/net/dev")
+        self._disks = proc_file.opened("/proc/diskstats")
         self._whole_disks = whole_disks()
         self._relays = (relay,) if relay else ()
         self._hops = tuple(hops)
-        self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
-        self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
+        self._all = proc_file.opened("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+        self._all_v2 = None if self._all else proc_file.opened("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
         self._scheduling = Scheduling()
         self._throttling = Throttling((os.getpid(), server, client, *self._helpers, *self._hops))
@@ -185,6 +174,17 @@ class Sampler:
         self._stopped: Level | None = None
         self.memory = 0
         self._refreshed = 0.0
+        self.refresh()
+
+    def follow(self, server: int, cgroups: Iterable[Path]) -> None:
+        """Sample another server from here on: one that was started after the last one had ended. 0: there is none yet.
+
+        Between `begin` without a server and `stop` with a new one, all that the new one has done counts.
+        """
+        for file in self._groups.values():
+            file.close()
+        self._groups = proc_file.cpu_files(cgroups)
+        self._server = server
         self.refresh()
 
     def close(self) -> None:
@@ -210,7 +210,7 @@ class Sampler:
         for pid in self._io.keys() - pids:
             self._io.pop(pid).close()
         for pid in pids - self._io.keys():
-            if file := _open(f"/proc/{pid}/io"):
+            if file := proc_file.opened(f"/proc/{pid}/io"):
                 self._io[pid] = file
         self.memory = memory_pss(pids)
         self._scheduling.refresh(pids)

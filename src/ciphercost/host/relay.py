@@ -75,7 +75,8 @@ class Relay:
         if self.file:
             self._listener = local_socket.listening(self.file)
         else:
-            self._listener = socket.create_server((listen, 0))
+            family = socket.AF_INET6 if ":" in listen else socket.AF_INET
+            self._listener = socket.create_server((listen, 0), family=family)
             self.port = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()

@@ -30,6 +30,13 @@ FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fuse
 CRYFS = Tools("cryfs", ("cryfs",), ("usr/bin/cryfs",), "trixie")
 PERF = Tools("perf", ("linux-perf",), ("usr/bin/perf",), "bookworm")
 """perf of Linux 6.1: its software clock works with any kernel since 5.10."""
+
+
+def mariadb_backup(suite: str) -> Tools:
+    """mariadb-backup of this Debian suite: it must be of the server's version."""
+    return Tools("mariadb-backup", ("mariadb-backup",), ("usr/bin/mariadb-backup",), suite)
+
+
 TOOLS = {Path(program).name: tools for tools in (FUSE, CRYFS, PERF) for program in tools.programs}
 """Where each program comes from. A mechanism that needs a program from Debian adds an entry here."""
 

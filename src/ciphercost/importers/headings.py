@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import NamedTuple
 
 from ciphercost.importers.arm_words import arm_in
@@ -81,12 +82,13 @@ def measured(readings: list[Reading], headings: list[Heading]) -> list[Reading]:
     """Return the runs without those that a line above calls a warm-up, with a note on them. Raises Bad if none is left."""
     kept: list[Reading] = []
     left: list[Reading] = []
+    about_warm_up = [heading for heading in headings if heading.warm_up is not None]
+    lines_about_it = [heading.line for heading in about_warm_up]
     begins = [0, *(reading.line for reading in readings)]
     for after, reading in zip(begins, readings, strict=False):
-        about_warm_up = [
-            heading for heading in headings if after < heading.line < reading.line and heading.warm_up is not None
-        ]
-        (left if about_warm_up and about_warm_up[-1].warm_up else kept).append(reading)
+        at = bisect_left(lines_about_it, reading.line) - 1
+        warm_up = at >= 0 and lines_about_it[at] > after and about_warm_up[at].warm_up
+        (left if warm_up else kept).append(reading)
     if not left:
         return readings
     lines = ", ".join(str(reading.line) for reading in left[:5]) + (" …" if len(left) > 5 else "")
@@ -107,16 +109,17 @@ def under_headings(readings: list[Reading], headings: list[Heading]) -> None:
 
     Raises Bad if a file states both arms but not the arm of each run.
     """
-    both = len({heading.arm for heading in headings if heading.arm}) == 2
+    arms = [heading for heading in headings if heading.arm]
+    commands = [heading for heading in headings if heading.rate is not None]
+    lines_of_arms, lines_of_commands = ([heading.line for heading in found] for found in (arms, commands))
+    both = len({heading.arm for heading in arms}) == 2
     for reading in readings:
-        above = [heading for heading in headings if heading.line < reading.line]
-        commands = [heading for heading in above if heading.rate is not None]
-        if commands and commands[-1].rate not in ("", "0", None):
-            set_rate(reading, str(commands[-1].rate))
-        told = [heading for heading in above if heading.arm]
-        if both and not told:
-            other = next(heading for heading in headings if heading.arm)
-            text = f"its file has runs of both arms (line {other.line} says {other.arm}), but nothing above this run states its arm"
+        above = bisect_left(lines_of_commands, reading.line)
+        if above and commands[above - 1].rate not in ("", "0", None):
+            set_rate(reading, str(commands[above - 1].rate))
+        above = bisect_left(lines_of_arms, reading.line)
+        if both and not above:
+            text = f"its file has runs of both arms (line {arms[0].line} says {arms[0].arm}), but nothing above this run states its arm"
             raise Bad(reading.line, f"{text}; put each arm into its own file")
         if both:
-            reading.names = [told[-1].text]
+            reading.names = [arms[above - 1].text]

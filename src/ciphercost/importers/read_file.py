@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ciphercost.importers import csv_columns, formats
-from ciphercost.importers.formats import Bad, Lines, Nothing, clean, csv, without_secrets
+from ciphercost.importers.formats import Bad, Lines, Nothing, as_printed, clean, csv, without_secrets
 from ciphercost.importers.formats._csv_frames import table as table_in
 from ciphercost.importers.headings import Heading, heading, measured, under_headings
 from ciphercost.importers.known_files import unread_binary, unread_text
@@ -194,7 +194,7 @@ def tool_lines(lines: Iterable[str], around: Wrapping, of: str, headings: list[H
             number += 1
             if headings is not None and (told := heading(line, number, own)):
                 headings.append(told)
-            yield line
+            yield as_printed(line)
 
 
 def batched(lines: Iterable[str], size: int) -> Iterator[list[str]]:

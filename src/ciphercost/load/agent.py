@@ -114,6 +114,10 @@ def how_to_install() -> str:
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
+    draws_evenly = True
+    """Whether it can draw transactions evenly; another one draws them by chance."""
+    _hides_values = False
+    """Whether errors are shown without what they quote, since its program's statements hold values of the user's."""
     compiles = False
     """Whether it compiles its own code while it runs, and so needs its own warm-up."""
     start_skew: float | None = None
@@ -276,7 +280,11 @@ class Agent:
         if b'"error"' in line:
             with contextlib.suppress(msgspec.DecodeError):
                 failed = msgspec.json.decode(line, type=Failed)
-                raise AgentError(failed.text, failed.code)
+                raise AgentError(self._shown(failed.text), failed.code)
+
+    def _shown(self, error: str) -> str:
+        """An error as records may hold it."""
+        return redact.without_values(error) if self._hides_values else error
 
     def _decode(self, line: bytes, kind: type[A]) -> A:
         try:
@@ -307,6 +315,9 @@ class Agent:
 
     def program(self, program: Program) -> None:
         """Send the agent a program: what an operation is."""
+        self._hides_values = program.holds_values
+        if not self.draws_evenly:
+            program = msgspec.structs.replace(program, draw="random")
         for message in program_messages(program):
             self.request(message, Ok)
 
@@ -424,4 +435,7 @@ class Agent:
             if on_counted:
                 on_counted()
             self._check(line)
-            return self._renewals.ended(arm, self._decode(line, AgentSlice))
+            answer = self._decode(line, AgentSlice)
+            if answer.first_error:
+                answer = msgspec.structs.replace(answer, first_error=self._shown(answer.first_error))
+            return self._renewals.ended(arm, answer)

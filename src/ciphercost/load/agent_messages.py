@@ -21,7 +21,7 @@ from ciphercost.load.request_message import Request
 from ciphercost.model.connection import Connection, Pool
 from ciphercost.model.secret import Secret, encoded
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import QueryMode
+from ciphercost.model.spec import Draw, QueryMode
 
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 """What COPY's escape letters stand for."""
@@ -51,6 +51,7 @@ class Begin(Request, frozen=True, tag="program"):
     mode: QueryMode = "prepared"
     tries: int = 0
     """How often an operation may be tried if it fails for a conflict with others; 0: once."""
+    draw: Draw = "random"
 
 
 class Cipher(Request, frozen=True, tag="cipher"):
@@ -166,7 +167,7 @@ def query_message(arm: str, sql: str, *, everywhere: bool = False, timeout: floa
 
 def program_messages(program: Program) -> Iterator[Request]:
     """The messages that tell an agent a program."""
-    yield Begin(program.name, program.mode, program.tries)
+    yield Begin(program.name, program.mode, program.tries, program.draw)
     if program.key:
         yield Cipher("aes256-gcm", program.key, program.blind_key)
     for number, (_, weight, script) in enumerate(program.transactions):

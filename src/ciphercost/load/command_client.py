@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 import os
 import re
-import select
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from ciphercost.host import command_runner, deadlines
+from ciphercost.host import deadlines
 from ciphercost.host.command_runner import Ended, Request
-from ciphercost.host.deferred_signals import signals_delayed
 from ciphercost.host.run_ownership import OWNER_MARK, RUN_MARK, identity
 from ciphercost.load import command_output, command_words
 from ciphercost.load.command_output import CODE, MOST_OUTPUT, Reader
+from ciphercost.load.command_process import CommandProcess
 from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.model.command_load import SHORTEST, CommandLoad, ToolFigures
-from ciphercost.model.errors import AgentError, RunError
+from ciphercost.model.errors import AgentError
 from ciphercost.model.printable import printable
 from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import ARMS, Arm
 
 STARTUPS = 4.0
 """Times a tool's start-up that a slice lasts, where time allows: then at least four fifths of the time are measured."""
-LOOK_SECONDS = 1.0
-MARGIN = 30.0
-"""Seconds that the process that runs the commands gets to report that one took too long."""
 LONGEST_LINE = 300
 """Characters of a command's own words in an error."""
 TERMINAL = re.compile(r"not a tty|/dev/tty|inappropriate ioctl|\bterminal\b", re.IGNORECASE)
@@ -63,7 +54,6 @@ class CommandClient:
     start_skew: float | None = None
     machines: Sequence[ClientMachine] | None = None
     server_sampler: SliceSampler | None = None
-    look: Callable[[], None] = staticmethod(lambda: None)
     reported: ToolFigures | None = None
     """What the last slice's tool reported."""
 
@@ -89,22 +79,7 @@ class CommandClient:
         self._timed = all("seconds" in names for names in self._names.values())
         self._cpus = sorted(cpus)
         self._longest_startup = self._longest_process = 0.0
-        self._buffer = b""
-        with contextlib.ExitStack() as stack:
-            stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
-            stack.enter_context(signals_delayed())
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", command_runner.__file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env={**os.environ, RUN_MARK: run_id, OWNER_MARK: identity()},
-                bufsize=0,
-                start_new_session=True,  # only the controller handles Ctrl-C at the terminal
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._process = CommandProcess({**os.environ, RUN_MARK: run_id, OWNER_MARK: identity()}, log)
 
     @property
     def pid(self) -> int:
@@ -118,14 +93,7 @@ class CommandClient:
 
     def close(self) -> None:
         """End it, with whatever the commands have started."""
-        with contextlib.suppress(OSError):
-            self._stdin.close()
-        try:
-            self._process.wait(timeout=2 * command_runner.PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._stdout.close()
+        self._process.close()
 
     def uses_port(self, arm: Arm) -> bool:
         """Whether an arm's command connects where it is told to."""
@@ -133,7 +101,7 @@ class CommandClient:
 
     def watch(self, look: Callable[[], None]) -> None:
         """Call this about once a second while a command runs. It raises RunError if its result can be of no use any more."""
-        self.look = look
+        self._process.look = look
 
     # ── slices ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +166,7 @@ class CommandClient:
         timeout = limit or seconds + deadlines.overtime()
         if began:
             began()
-        done = self._run(words, timeout)
+        done = self._process.run(Request(argv=list(words), timeout=timeout, most=MOST_OUTPUT, cpus=self._cpus))
         if ended:
             ended()
         check(done, words[0], timeout, self._reader.shown)
@@ -214,36 +182,6 @@ class CommandClient:
             arm,
         )
         return Outcome(answer, figures, done["out"])
-
-    def _run(self, words: Sequence[str], timeout: float) -> Ended:
-        request = Request(argv=list(words), timeout=timeout, most=MOST_OUTPUT, cpus=self._cpus)
-        try:
-            self._stdin.write(json.dumps(request).encode() + b"\n")
-        except (BrokenPipeError, ValueError):
-            raise RunError(self._gone()) from None
-        answer: Ended = json.loads(self._line(timeout + MARGIN))
-        return answer
-
-    def _line(self, timeout: float) -> bytes:
-        deadline = time.monotonic() + timeout
-        pieces = [self._buffer]
-        while b"\n" not in pieces[-1]:
-            if time.monotonic() > deadline:
-                raise RunError(f"the process that runs the commands did not answer (process {self.pid})")
-            if not select.select([self._stdout], [], [], LOOK_SECONDS)[0]:
-                self.look()
-                continue
-            piece = os.read(self._stdout.fileno(), 1 << 20)
-            if not piece:
-                raise RunError(self._gone())
-            pieces.append(piece)
-        line, _, self._buffer = b"".join(pieces).partition(b"\n")
-        return line
-
-    def _gone(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)
-        return f"the process that runs the commands ended in the middle of the run (status {self._process.poll()})"
 
 
 def check(done: Ended, program: str, timeout: float, shown: Callable[[str], str]) -> None:

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from ciphercost.host.impostor import CONVERSATIONS, Impostor, Speech
 from ciphercost.host.impostor.conversation import WORDS, Way
+from ciphercost.host.ports import LOOPBACK
 from ciphercost.host.relay import Relay
 
 OTHER_NAMES = ("127.0.0.2", "127.0.0.3")
@@ -53,11 +54,18 @@ class Verdict(NamedTuple):
 
 
 def refuses_impostor(
-    speech: Speech, host: str, port: int, place: Path, call: Call, kind: str = "rsa2048", name: str = ""
+    speech: Speech,
+    host: str,
+    port: int,
+    place: Path,
+    call: Call,
+    kind: str = "rsa2048",
+    name: str = "",
+    listen: str = LOOPBACK,
 ) -> Verdict:
     """Let the driver meet an impostor in each way that an attacker could try. It must refuse them all.
 
-    `kind`: the type of the impostor's key; `name`: the server's.
+    `kind`: the type of the impostor's key; `name`: the server's; `listen`: the address at which `call` connects.
     """
     conversation = CONVERSATIONS[speech]
     first = conversation.ways[0]
@@ -66,7 +74,9 @@ def refuses_impostor(
         for way in conversation.ways:
             if way not in (first, "no TLS") and not at_login:
                 continue  # it has refused the certificate before the login, and would do so again
-            with Impostor(speech, host, port, Path(directory), certificate=kind, name=name, way=way) as impostor:
+            with Impostor(
+                speech, host, port, Path(directory), certificate=kind, name=name, way=way, listen=listen
+            ) as impostor:
                 reason = call(impostor.port)
             met = impostor.met
             if worst := next((did for did in GIVES_IN if did in met), ""):
@@ -139,7 +149,8 @@ def refuses_other_name(host: str, port: int, call: Call) -> tuple[bool, str]:
     """
     name = next(other_name for other_name in OTHER_NAMES if other_name != host)
     with Relay(host, port, listen=name) as other:
-        reason = call(other.port, name)
+        # IPv6 has one loopback address only, but a command may be written for its form, as in https://[{host}].
+        reason = call(other.port, f"::ffff:{name}" if ":" in host else name)
     return (
         (True, "and the server under another name") if reason else (False, "but accepts the server under another name")
     )

@@ -14,7 +14,8 @@ from ciphercost.load.codec import PLAIN, Codec
 from ciphercost.load.script_parts import AUTOMATIC, DEFAULT_SEED, RANDOM_SEED, Script, Variable
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import QueryMode
+from ciphercost.model.spec import Draw, QueryMode
+from ciphercost.model.traffic import Bin
 
 BATCH = 100_000
 """Rows per statement of a load. One transaction of 5,000,000 rows would fill some servers' logs and memory."""
@@ -130,6 +131,8 @@ class Program(msgspec.Struct, frozen=True):
     per_request: bool
     clients: int
     parameters: dict[str, int | str]
+    operation: str = ""
+    """The operator's task of which one slice is one execution; empty: a slice is many operations."""
     sealed: Tables | None = None
     """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}
@@ -156,6 +159,14 @@ class Program(msgspec.Struct, frozen=True):
     """Name of its data, if it shares them with other workloads; empty: they are the workload's own."""
     secrets: tuple[SecretColumn, ...] = ()
     """The user's own secret columns."""
+    draw: Draw = "random"
+    """How transactions are drawn; `even`: both arms' slices hold each as often as its weight says."""
+    lengths: tuple[Bin, ...] = ()
+    """For a web server: how many requests a connection carries, and how many connections do. Empty: connections stay open."""
+    rate: float = 0.0
+    """Open loop: operations per second in the log that it was made from. 0: none."""
+    holds_values: bool = False
+    """Its statements hold values of the user's that no record may have, so errors are shown without what they quote."""
     large: tuple[tuple[str, int, Script], ...] = ()
     """A transaction with one large response, for memory per connection. Empty: there is none."""
     loop: bool = False

@@ -36,6 +36,17 @@ def _instead(digits: re.Match[str]) -> str:
     return SHOWN if any(word[at : at + PART] in _parts for at in range(len(word) - PART + 1)) else digits.group(0)
 
 
+_VALUE = re.compile(
+    r"(?<=\bnear )'.*'(?= at line)|'(?:[^']|'')*'|\"[^\"]*\"|(?<=\)=)\(.*?\)|(?<=contains )\(.*\)", re.DOTALL
+)
+"""What a server quotes of a statement or of a row in an error: `Duplicate entry 'x'`, `Key (name)=(x)`, `near 'x' at line 1`."""
+
+
+def without_values(text: str) -> str:
+    """An error of a server without what it quotes, which may be a value of the user's. Pure."""
+    return _VALUE.sub("…", text)
+
+
 _SECRET_SETTING = re.compile(
     r"(?:.*[_.])?(?:password|passwd|passphrase|passwort|pwd|secret|secret_id|token|credentials?)|require_?pass|(?:master|primary)auth"
     r"|(?:file_)?key_management_filekey|(?:.*[_.])?(?:secret|private|api|access|encryption|master)_key|dbcryptconfig|primary_conninfo"

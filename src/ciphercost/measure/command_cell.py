@@ -11,12 +11,13 @@ from pathlib import Path
 
 from ciphercost.engines import Server
 from ciphercost.engines._command_server import CommandsServer
-from ciphercost.host import idle
+from ciphercost.host import control_groups, idle
 from ciphercost.host.environment import child_environment
 from ciphercost.load import command_secrets, command_words
 from ciphercost.load.command_client import CommandClient, Place, last_words
 from ciphercost.load.command_place import places
 from ciphercost.load.peer_checks import Verdict
+from ciphercost.measure import profiling
 from ciphercost.measure.pause import Pause
 from ciphercost.measure.recorded_facts import UNVERIFIED, describe_idle, spell, warn
 from ciphercost.measure.run_context import CellRun, LiveCell, Run
@@ -93,9 +94,12 @@ def open_commands(
         warn(facts, unseen.code, [unseen])
     pause = stack.enter_context(contextlib.closing(Pause({})))
     session_ = Session(session, measurement, pair, client, samplers, lambda: None, pause, awake)
+    blocks = schedule.blocks(run.record.facts.seed, measurement.number, session, schedule.PROFILED)
+    profiled = profiling.phase(session_, blocks, pair, client, run.supervisor, run.scratch)
+    stack.callback(profiled.close)
     pair.watch.check()
     settle, capacity, *_ = session_.phases()
-    return LiveCell(session_, tuple(map(pair.watch.explained, (settle, capacity))))
+    return LiveCell(session_, tuple(map(pair.watch.explained, (settle, capacity, profiled))))
 
 
 def proven(session: int, unit: CellRun, client: CommandClient, load: CommandLoad, run: Run) -> dict[Arm, Trial]:
@@ -157,6 +161,12 @@ def told_server(load: CommandLoad, servers: Collection[Server]) -> None:
         group = Path(load.server_cgroup)
     if group is not None and not (group / "cgroup.procs").exists():
         raise RunError(f"{group}: not the directory of a control group that exists now")
+    if group is not None and not control_groups.counts_cpu(group):
+        raise RunError(
+            f"{group}: this control group does not count CPU time: name the one in the hierarchy with cpuacct.usage, or of version 2"
+        )
+    if group is not None and not control_groups.members(group):
+        raise RunError(f"{group}: no process is in this control group: start the server, or name its group")
     for server in servers:
         if isinstance(server, CommandsServer):
             server.told(pid, group)
@@ -188,14 +198,17 @@ def unit_group(unit: str) -> Path:
             timeout=30,
             env=child_environment(),
         )
+        asked = "systemd has no such unit that runs" if done.returncode == 0 else last_words(done.stderr)
+        path = done.stdout.strip() if done.returncode == 0 else ""
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(
-            f"--server-unit {unit}: can't ask systemd ({error}); name the group with --server-cgroup"
-        ) from None
-    group = done.stdout.strip()
-    if done.returncode or not group:
-        raise RunError(f"--server-unit {unit}: systemd has no such unit that runs; name the group with --server-cgroup")
-    return Path("/sys/fs/cgroup") / group.strip("/")
+        asked, path = f"can't ask systemd ({error})", ""
+    if path and (group := control_groups.counting(path)):
+        return group
+    found = control_groups.of_unit(unit)
+    if len(found) == 1:
+        return found[0]
+    several = f"; several groups have its name: {', '.join(map(str, found[:3]))}" if found else ""
+    raise RunError(f"--server-unit {unit}: {asked}{several}; name the group with --server-cgroup")
 
 
 def run_between(option: str, text: str, url: str, *, ca: str, log: Path) -> None:

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping
 from ciphercost.host import idle, idle_setting, run_ownership
 from ciphercost.load.agent import Agent
 from ciphercost.load.driver_agent import DriverAgent
-from ciphercost.measure import connection_memory, enciphered, fio, profiling, round_trips, site, storms
+from ciphercost.load.jdbc import options as jdbc_options
+from ciphercost.load.load_client import SliceClient
+from ciphercost.measure import connection_memory, enciphered, fio, operations, profiling, round_trips, site, storms
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.command_cell import open_commands
@@ -313,6 +315,9 @@ def open_unit(
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
     pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm)))
+    maker: SliceClient = agent
+    if bench.program.operation:
+        maker = operations.client(bench, pair, local_agent, facts, samplers, stack)
     if wants_storage(bench, record.facts.spec, session):
         pause.none()
         measure_storage(session, unit, pair, record)
@@ -322,9 +327,10 @@ def open_unit(
         places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
     reopened = functools.partial(on_those_left, open_arms)
-    load = Session(session, measurement, pair, agent, samplers, reopened, pause, awake)
+    load = Session(session, measurement, pair, maker, samplers, reopened, pause, awake)
     blocks = schedule.blocks(seed, measurement.number, session, schedule.PROFILED)
-    profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch)
+    by_java = jdbc_options.WORD in agent.hello.drivers.split()
+    profiled = profiling.phase(load, blocks, pair, agent, bench.supervisor, run.scratch, by_java=by_java)
     stack.callback(profiled.close)
     beside = (
         storms.phase(

@@ -25,9 +25,14 @@ class Pause:
     """Two servers of which at most one runs. Does nothing if one serves both arms, or if none is visible."""
 
     def __init__(self, by_arm: Mapping[Arm, Server]) -> None:
-        roots = {arm: server.pid for arm, server in by_arm.items()}
-        self._roots: dict[Arm, int] = roots if all(roots.values()) and len(set(roots.values())) == 2 else {}
+        self._by_arm = by_arm
         self._stopped: dict[Arm, set[int]] = {}
+
+    @property
+    def _roots(self) -> dict[Arm, int]:
+        """The server of each arm as it is now: it may have been restarted."""
+        roots = {arm: server.pid for arm, server in self._by_arm.items()}
+        return roots if all(roots.values()) and len(set(roots.values())) == 2 else {}
 
     def only(self, arm: Arm) -> None:
         """Let only this arm's server run."""

@@ -13,10 +13,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.host import perf, perf_text
+from ciphercost.host.control_groups import members
 from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Supervisor
-from ciphercost.load.jdbc import java, options
-from ciphercost.load.load_client import LoadClient, SliceSampler
+from ciphercost.load.jdbc import java
+from ciphercost.load.load_client import SliceClient, SliceSampler
 from ciphercost.measure.recorded_facts import warn
 from ciphercost.measure.session import Session
 from ciphercost.model.errors import RunError
@@ -34,11 +35,16 @@ def phase(
     session: Session,
     blocks: Iterator[Block],
     pair: ServerPair,
-    agent: LoadClient,
+    agent: SliceClient,
     supervisor: Supervisor,
     scratch: Path,
+    *,
+    by_java: bool = False,
 ) -> Generator[None]:
-    """The profiled blocks of a session; nothing unless the run has `profile`. Pauses after every block."""
+    """The profiled blocks of a session; nothing unless the run has `profile`. Pauses after every block.
+
+    `by_java`: the agent runs in Java, whose functions have names in a file of its own.
+    """
     if not session.budget.profile_s:
         return
     facts = session.facts
@@ -69,7 +75,7 @@ def phase(
             yield from session.run_blocks("profile", blocks, session.budget.profile_s, length, rate=rate)
         session.display.phase(session.measured.number, session.number, "reading the profile")
         session.rest()
-        compiled = java.perf_map(agent.pid) if options.WORD in agent.hello.drivers.split() else None
+        compiled = java.perf_map(agent.pid) if by_java else None
         try:
             with recording.text(ends).open(errors="replace") as text:
                 slices = list(
@@ -102,7 +108,7 @@ def _warn(session: Session, reason: str) -> None:
     warn(session.facts, CODE, [Warning_(CODE, f"{LOST}{reason}")])
 
 
-def processes(pair: ServerPair, agent: LoadClient) -> dict[int, End]:
+def processes(pair: ServerPair, agent: SliceClient) -> dict[int, End]:
     """The end to which each process belongs that works for the cell now. The server's come last: it starts further ones."""
     ends: dict[int, End] = dict.fromkeys(tree(agent.pid), "client")
     for arm in pair.by_arm:
@@ -110,6 +116,8 @@ def processes(pair: ServerPair, agent: LoadClient) -> dict[int, End]:
     for server in pair.by_arm.values():
         roots = (0 if pair.embedded else server.pid, *(server.volume.pids if server.volume else ()))
         ends |= {pid: "server" for root in roots for pid in tree(root)}
+        if not pair.embedded:
+            ends |= {pid: "server" for group in server.cgroups for pid in members(group) if pid}
     return ends
 
 

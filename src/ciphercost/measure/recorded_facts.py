@@ -97,7 +97,7 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.layer = bench.mechanism.layer
     facts.clients = bench.clients
     facts.workload = bench.program.name
-    facts.arrivals, facts.think_s = bench.program.arrivals, bench.program.think_s
+    facts.arrivals, facts.think_s, facts.draw = bench.program.arrivals, bench.program.think_s, bench.program.draw
     facts.statements = bench.program.statements
     if bench.mechanism.layer == "column":
         facts.values = dict(bench.program.values)
@@ -245,7 +245,9 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm,
         facts.encryption["hop"] = ", ".join(titles)
     if "encrypted" in pair.ways and (implementation := pair.ways["encrypted"].own_tls):
         facts.encryption["implementation"] = implementation
-    facts.keeps_connections = not any(connection.per_request for connection in pair.connect.values())
+    facts.keeps_connections = not any(
+        connection.per_request or connection.lengths for connection in pair.connect.values()
+    )
     facts.separate_processes = len({server.pid for server in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 

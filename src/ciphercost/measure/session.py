@@ -35,6 +35,8 @@ LEAST_WARM_UP = 0.01
 """Seconds of a slice. With longer ones, `schedule.WARMUP_POINTS` of them would be most of a short run's load."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
+LEAST_PILOT_OF_TASK = 4
+"""The same of an operator's task, whose slices last as long as it takes, whatever the pilot shows."""
 OVERRUN = 1.5
 """A slice that took more than this many times the requested time waited for slow operations; then the time taken
 counts.
@@ -166,7 +168,8 @@ class Session:
         self.display.phase(self.measured.number, self.number, "pilot")
         seen, spent, step = Pilot(), 0.0, 0
         length = self._agent.fitting(limits.length(self.cell, PILOT_SLICE))
-        while step < LEAST_PILOT or spent < self.budget.pilot_s:
+        least = LEAST_PILOT_OF_TASK if schedule.operation_of(self.cell) else LEAST_PILOT
+        while step < least or spent < self.budget.pilot_s:
             arm = self._arms[step % 2]
             answer, cost = self._uncounted("pilot", step, arm, length)
             if answer is not None:
@@ -175,14 +178,16 @@ class Session:
         if capacity := seen.capacity():
             self.facts.capacity = capacity
         # Under a limit, operations wait for their turn: their lengths say nothing.
-        slowest = None if self.cell.max_rate or self.cell.command else self.measured.estimator.slowest_operation
+        slowest = (
+            None if self.cell.max_rate or schedule.one_shot(self.cell) else self.measured.estimator.slowest_operation
+        )
         room = self.budget.capacity_s / (schedule.SLICES_A_BLOCK * schedule.MIN_BLOCKS)
         return self._agent.fitting(seen.slice_length(length, self.budget, self.facts.clients, slowest), room)
 
     def _warm_up(self) -> None:
         """Alternate the arms until both have reached a steady level."""
         self.display.phase(self.measured.number, self.number, "warm-up")
-        coarse = self.cell.command is not None
+        coarse = schedule.one_shot(self.cell)
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate), coarse=coarse), 0.0, 0
         shortest = max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
         length = self._agent.fitting(limits.length(self.cell, shortest))
@@ -310,7 +315,7 @@ class Session:
             self.measured.number,
             self.number,
             block,
-            position + (1000 if phase in ("pilot", "warmup") else 0),
+            schedule.draws(position, even=self.facts.draw == "even") + (1000 if phase in ("pilot", "warmup") else 0),
         )
         self._pair.watch.arm = arm
         self._pause.only(arm)

@@ -74,6 +74,21 @@ class ArmAtRest(msgspec.Struct, frozen=True):
         return self.agent.query(self.name, sql, timeout=deadlines.load())
 
 
+class Conversion(msgspec.Struct, frozen=True):
+    """How existing data that are not encrypted become so, as statements on an arm's own connection. In the plain arm: how they are rewritten."""
+
+    make: tuple[str, ...]
+    """Make the data, unencrypted in both arms."""
+    convert: tuple[str, ...]
+    """Encrypt them, in the plain arm rewrite them in the same way."""
+    drop: tuple[str, ...]
+    """Remove what `make` and `convert` made, also if they failed halfway."""
+    converted: Path
+    """The file that then holds them."""
+    encrypted: str = ""
+    """Statement whose only value is Y once they are encrypted; empty: the file itself shows it."""
+
+
 class AtRest(Mechanism):
     """Encryption of data on disk: each arm has a server and data of its own."""
 
@@ -174,6 +189,13 @@ class AtRest(Mechanism):
     def rotate(self, look: ArmAtRest) -> tuple[str, ...]:  # noqa: ARG002
         """Return statements that give the data, or the keys that encrypt it, a new key; none: the server can't."""
         return ()
+
+    def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion | None:  # noqa: ARG002
+        """Return how a copy of this table, or of the whole database, is encrypted while the server runs; None: the server can't.
+
+        `directory`: an empty one outside of the data, for files.
+        """
+        return None
 
     def findings(self, rest: AtRestContext) -> list[Finding]:  # noqa: ARG002
         """Return what this mechanism never covers, in addition to what the proof itself detects."""

@@ -22,7 +22,8 @@ from ciphercost.engines._mysql.pages import beginning, heads
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
+from ciphercost.mechanisms._innodb import COPY, innodb_conversion
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, KeyState
 from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -214,6 +215,18 @@ class InnodbTde(AtRest):
         the data need.
         """
         return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
+
+    def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
+        return innodb_conversion(
+            look,
+            table,
+            make=(
+                f"CREATE TABLE {COPY} LIKE {table}",
+                *([f"ALTER TABLE {COPY} ENCRYPTION = 'N'"] * (look.arm == "encrypted")),
+            ),
+            encrypt=f"ALTER TABLE {COPY} ENCRYPTION = 'Y'",
+            encrypted="SELECT ENCRYPTION FROM information_schema.INNODB_TABLESPACES WHERE NAME = CONCAT(DATABASE(), '/ciphercost_copy')",
+        )
 
     def left_in_clear(self, rest: AtRestContext) -> Mapping[str, str]:
         logs = ("data/binlog.*", "data/#innodb_redo/*", "data/undo_*") if rest.factors["logs"] != "on" else ()

@@ -15,7 +15,8 @@ from ciphercost.engines._mysql.pages import heads
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, KeyState
+from ciphercost.mechanisms._innodb import COPY, innodb_conversion
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, KeyState
 from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -160,6 +161,21 @@ class MariadbTde(AtRest):
             "redo log": Stream(CipherWork(cipher), RECORD_BYTES, pieces=True),
             "binary log": Stream(CipherWork(binary_log), RECORD_BYTES, pieces=True),
         }
+
+    def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
+        """FORCE, which the session was proven with, allows no unencrypted table: the copy is made while it is ON."""
+        make = [f"CREATE TABLE {COPY} LIKE {table}"]
+        if look.arm == "encrypted":
+            forced = "SET GLOBAL innodb_encrypt_tables = "
+            make = [f"{forced}'ON'", *make, f"ALTER TABLE {COPY} ENCRYPTED = NO", f"{forced}'FORCE'"]
+        return innodb_conversion(
+            look,
+            table,
+            make=make,
+            encrypt=f"ALTER TABLE {COPY} ENCRYPTED = YES, ALGORITHM = COPY",
+            encrypted="SELECT IF(ENCRYPTION_SCHEME = 1 AND MIN_KEY_VERSION > 0, 'Y', 'N') FROM "
+            "information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE NAME = CONCAT(DATABASE(), '/ciphercost_copy')",
+        )
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:
         return {

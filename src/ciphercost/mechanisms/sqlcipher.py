@@ -18,7 +18,7 @@ import msgspec
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError, UsageError
@@ -172,6 +172,26 @@ class SqlCipher(AtRest):
         """Encrypt every page again in one transaction. Nobody keeps the new key: the file is not opened again."""
         new = randomness.token_hex(32)
         return (f"PRAGMA rekey = '{new}'" if look.connect.passphrase else f"PRAGMA rekey = \"x'{new}'\"",)
+
+    def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
+        """Export a plain copy of the database into a new file, as SQLCipher's manual advises; in the plain arm into a plain one.
+
+        Pages of the new file have SQLCipher's default size. It is encrypted with the key that the connection has already derived.
+        """
+        existing, new = directory / "existing.sqlite", directory / "encrypted.sqlite"
+        clear = " KEY ''"
+        attach = f"ATTACH DATABASE '{existing}' AS existing{clear}"
+        key = "" if look.arm == "encrypted" else clear
+        return Conversion(
+            make=(attach, "SELECT sqlcipher_export('existing')"),
+            convert=(
+                f"ATTACH DATABASE '{new}' AS fresh{key}",
+                "SELECT sqlcipher_export('fresh', 'existing')",
+                "DETACH DATABASE fresh",
+            ),
+            drop=("DETACH DATABASE existing",),
+            converted=new,
+        )
 
     def advice(self, place: str) -> str:
         return "PRAGMA temp_store=2, which is in force in both arms here" if "etilqs_" in place else ""

@@ -52,3 +52,9 @@ class ToolFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     """As the tool names itself, with its version. Empty: unknown."""
     latency_ms: dict[str, Amount] = {}
     """The tool's own `mean`, `p50`, `p99`, milliseconds."""
+    operation: str = ""
+    """What the slice was, if it was one execution of an operator's task: `backup`, `restart` …; `process_s` is then its duration."""
+    output_bytes: Count = 0
+    """Bytes of the files that it made. 0: none, or unknown."""
+    traffic: dict[str, Amount] = {}
+    """Operations per second of the traffic on the same server: `quiet`, just before it, and `meanwhile`. Empty: there was none."""

@@ -83,6 +83,8 @@ class Connection(Pool, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     clear_port: int | None = None
     clear_authority: str | None = None
     early_data: bool = False
+    lengths: str = ""
+    """How many requests connections carry before they close: `REQUESTS:WEIGHT`, separated by spaces. Empty: they stay open."""
     # Firebird
     wire_crypt: WireCrypt | None = None
     wire_crypt_plugins: str | None = None
@@ -187,6 +189,7 @@ class Changes(TypedDict, total=False):
     clear_port: int | None
     clear_authority: str | None
     early_data: bool
+    lengths: str
     wire_crypt: WireCrypt | None
     wire_crypt_plugins: str | None
     create: bool

@@ -12,7 +12,7 @@ from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.pair import Pair
 from ciphercost.model.result import Warning_
 from ciphercost.model.slices import Arrivals, Finding, Witness
-from ciphercost.model.spec import Arm, CellSpec, Layer, Spec
+from ciphercost.model.spec import Arm, CellSpec, Draw, Layer, Spec
 
 # ── facts about a run: plan.json ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -80,6 +80,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     rate: Amount = 0.0
     """Operations per second of the open loop, once it is known."""
     arrivals: Arrivals = "even"
+    draw: Draw = "random"
+    """How operations are drawn; `even`: the slices of a block's two arms repeat the same sequence."""
     think_s: Amount = 0.0
     """Mean think time of an operation of the open loop, seconds."""
     whole_sessions: list[Ordinal] = []

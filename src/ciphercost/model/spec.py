@@ -26,8 +26,13 @@ Mode = Literal["full", "quick"]
 Layer = Literal["transit", "rest", "column", "control"]
 Cache = Literal["warm", "cold", "small"]
 Language = Literal["sql", "http", "kv", "command"]
+WORKLOAD_FILE = ".toml"
+"""How the name of a file of the user's ends, where a workload may be named."""
 QueryMode = Literal["simple", "extended", "prepared"]
 """How statements travel: as text with their values, parsed each time, or prepared once on each connection."""
+
+Draw = Literal["random", "even"]
+"""How an operation's transaction is drawn by weight: by chance, or so that every stretch of operations has each as often as its weight says."""
 
 
 # ── spec ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,6 +142,11 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     def scripts(self) -> tuple[str, ...]:
         """The files with the user's statements, with their weights."""
         return (self.sql,) if isinstance(self.sql, str) and self.sql else tuple(self.sql)
+
+    @property
+    def workload_file(self) -> str:
+        """The file of its workload; empty: the workload is one of ciphercost's, or scripts take its place."""
+        return self.workload if self.workload.endswith(WORKLOAD_FILE) and not self.own_script else ""
 
     @property
     def whole_dump(self) -> str:

@@ -13,7 +13,7 @@ from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import authorities
 from ciphercost.host.tls_names import OLD
-from ciphercost.load import clients, workloads
+from ciphercost.load import clients, workload_file, workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
 from ciphercost.model.constrained_types import EARLY
@@ -56,8 +56,8 @@ def check_limits(cell: CellSpec) -> None:
 
 def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> None:
     """Raises UsageError if the workload has no secret values for a column mechanism."""
-    if cell.own_script:
-        option = "--sql" if cell.sql else "--builtin"
+    if cell.own_script or cell.workload_file:
+        option = "--sql" if cell.sql else "--builtin" if cell.builtin else f"--workload {cell.workload}"
         raise UsageError(
             f"{option}: {mechanism.name} needs an unencrypted and an encrypted copy of each table, but {option} uses tables as they are; "
             "use --workload search, or your own rows: --csv FILE --secret COLUMN, --dump FILE --secret TABLE.COLUMN"
@@ -91,7 +91,9 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         raise UsageError("--no-header describes the file of --csv; add --csv FILE, or remove --no-header")
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv: {cell.engine} has no tables to load the file into; remove --csv")
-    if engine.foreign and not cell.own_script and cell.workload not in FOREIGN_WORKLOADS:
+    if workload.file:
+        _check_file(cell, engine, workload)
+    if engine.foreign and not cell.own_script and not workload.file and cell.workload not in FOREIGN_WORKLOADS:
         raise UsageError(
             f"workload {cell.workload} requests documents that your server does not have; use --workload "
             f"{' or '.join(FOREIGN_WORKLOADS)}, which request the URL itself, or --sql with your own requests"
@@ -100,6 +102,23 @@ def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         fit = workloads.fitting(lambda candidate: engine.language in candidate.languages)
         raise UsageError(f"workload {cell.workload} does not run on {cell.engine}; use --workload with one of {fit}")
     _check_share(cell, workload)
+
+
+def _check_file(cell: CellSpec, engine: Engine, workload: Workload) -> None:
+    """Raises UsageError if a workload made from a web server's log is for another kind of server: the user's, or one that ciphercost starts."""
+    if engine.language != "http" or "http" not in workload.languages:
+        return
+    made_up = any(workload_file.MADE_UP in transaction.script for transaction in workload.transaction)
+    if engine.foreign and made_up:
+        raise UsageError(
+            f"{cell.workload} requests documents that stand for those of the log, and your server does not have them; make it with `ciphercost "
+            "workload --keep-paths`, or run it on nginx, apache or caddy"
+        )
+    if not engine.foreign and not workload.documents:
+        raise UsageError(
+            f"{cell.workload} requests the paths of the log, and a server that ciphercost starts does not have them; run it on url:tls with --url, or make "
+            "it without --keep-paths"
+        )
 
 
 def check_keys(planned: PlannedCell) -> None:

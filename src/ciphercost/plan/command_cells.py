@@ -52,11 +52,10 @@ def check_spec(spec: Spec) -> None:
     """Raises UsageError for what a run with such a cell can't have."""
     if not any(cell.command for cell in spec.cells):
         return
-    for field, option in (("cluster", "--cluster"), ("profile", "--profile")):
-        if getattr(spec, field):
-            raise UsageError(
-                f"{option}: agents of ciphercost's own are needed for it, and a command makes this load; remove it"
-            )
+    if spec.cluster:
+        raise UsageError(
+            "--cluster: agents of ciphercost's own are needed for it, and a command makes this load; remove it"
+        )
 
 
 def workload(cell: CellSpec) -> Workload:

@@ -15,9 +15,10 @@ def check(cell: CellSpec, engine: Engine) -> None:
     if not cell.dump:
         return
     check_data(cell, engine)
-    if not cell.own_script:
+    if not cell.own_script and not cell.workload_file:
         raise UsageError(
-            f"--dump {cell.dump}: needs your statements on its tables; write --sql FILE, whose lines are in pgbench's script language, e.g. "
+            f"--dump {cell.dump}: needs your statements on its tables; write --workload FILE.toml, which `ciphercost workload` makes of your "
+            "logs, or --sql FILE, whose lines are in pgbench's script language, e.g. "
             "'\\set id random(1, 1000)' and 'SELECT * FROM orders WHERE id = :id;'; or encrypt columns of one table: --secret TABLE.COLUMN"
         )
 

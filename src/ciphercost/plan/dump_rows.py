@@ -102,8 +102,8 @@ def parts(written: str) -> tuple[str, str]:
 def check(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> str:
     """The table whose rows are asked for. Raises UsageError for what does not go with them. Reads the dump's first and last bytes."""
     option = f"--secret {','.join(cell.secret)}"
-    if cell.own_script:
-        script = "--sql" if cell.sql else "--builtin"
+    if cell.own_script or cell.workload_file:
+        script = "--sql" if cell.sql else "--builtin" if cell.builtin else "--workload"
         raise UsageError(
             f"{option} and {script}: your statements use the dump's tables as they are, and {option} takes the rows of one and encrypts its "
             f"columns; remove --secret, or remove {script}"

@@ -23,6 +23,7 @@ from ciphercost.plan import (
     connection_strings,
     dump_checks,
     dump_rows,
+    operation_checks,
     script_checks,
     versus,
 )
@@ -77,6 +78,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         cell = msgspec.structs.replace(cell, workload=name)
     engine, mechanism = _target(cell)
     cell = connection_strings.applied(cell, engine, mechanism)
+    cell = _at_logged_rate(cell, engine)
     if engine.by_jdbc and cell.client == clients.RUST:
         raise UsageError(f"--client rust: only a JDBC driver can use {cell.engine}; remove --client")
     usual = clients.JDBC if engine.by_jdbc else ""
@@ -101,6 +103,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         cell_checks.check_secrets(cell, mechanism, workload)
     cell_checks.check_language(cell, engine, workload)
     script_checks.check(cell, engine, workload)
+    script_checks.check_file(cell, engine, workload)
     if factors.get(_blind.SEARCH.name) == _blind.INDEX and not (cell.csv and columns):
         raise UsageError(
             f"search={_blind.INDEX}: workload {cell.workload} has tables without a column for it; use your own rows: --csv FILE --secret COLUMN"
@@ -109,6 +112,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
     script_checks.check_program(cell, engine, program)
     cell_checks.check_documents(cell, engine, workload, program.documents)
     choices = _choices(cell, workload)
+    operation_checks.check(cell, engine, mechanism, workload, choices)
     if choices.get("connection") == "per-insert" and not cell.csv:
         program = msgspec.structs.replace(program, per_request=True)
     engine.workload_fields(cell.version, program.parameters, encrypted=True)
@@ -169,6 +173,14 @@ def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
         return msgspec.structs.replace(workload, parameters=request_parameters, documents={})
     # On the user's table the file determines everything, so there are no parameters.
     return msgspec.structs.replace(workload, parameters={}) if own_rows else workload
+
+
+def _at_logged_rate(cell: CellSpec, engine: Engine) -> CellSpec:
+    """The cell at the rate of the log that its workload was made from, if it is an open loop and the user gave no rate."""
+    if cell.regime != "latency" or cell.rate or cell.objective or not cell.workload_file:
+        return cell
+    rate = workload_of(cell, engine).rate
+    return msgspec.structs.replace(cell, rate=min(rate, cell.max_rate) if cell.max_rate else rate)
 
 
 def _target(cell: CellSpec) -> tuple[Engine, Mechanism]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost import mechanisms
-from ciphercost.load import clients
+from ciphercost.load import clients, workloads
 from ciphercost.model import command_load
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
@@ -133,6 +133,15 @@ def slice_seed(seed: int, cell: int, session: int, block: int, position: int) ->
     return int(state[0]) >> 11
 
 
+def draws(position: int, *, even: bool) -> int:
+    """The position whose draws a slice of a block repeats.
+
+    Each slice has its own draws. `even`: the two neighbours of a block that are of different arms share theirs, so both arms run the same
+    operations in the same order.
+    """
+    return (position + 1) // 2 if even else position
+
+
 def cores(
     seed: int, session: int, available: Sequence[int], regime: Regime, physical: Mapping[int, str] | None = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -200,10 +209,20 @@ def at_rest(cell: CellSpec) -> bool:
     return mechanisms.layer_of(cell.mechanism) == "rest"
 
 
+def one_shot(cell: CellSpec) -> bool:
+    """Whether a slice of the cell is one execution of something: a command of the user's, or an operator's task."""
+    return cell.command is not None or bool(operation_of(cell))
+
+
+def operation_of(cell: CellSpec) -> str:
+    """The operator's task that the cell measures, such as `backup`; empty: none."""
+    return "" if cell.own_script or cell.command is not None else workloads.operation_of(cell.workload)
+
+
 def seconds(cells: Sequence[CellSpec]) -> float:
     """Default load time of each cell."""
     usual = SECONDS_AT_REST if any(map(at_rest, cells)) else SECONDS
-    if any(cell.command for cell in cells):
+    if any(map(one_shot, cells)):
         usual = SECONDS_OF_COMMAND
     if any(cell.objective for cell in cells):
         # What the other phases would have had stays about the same.
@@ -227,7 +246,7 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
         searching = OBJECTIVE * spec.time
     elif cell.regime == "latency":
         open_loop = rest if cell.rate or cell.max_rate else rest - quarter
-    elif spec.latency and not cell.command:
+    elif spec.latency and not one_shot(cell):
         open_loop = (LATENCY_AT_REST if at_rest(cell) else LATENCY) * spec.time
     return Budget(
         sessions=sessions,
@@ -263,7 +282,8 @@ def _profile_s(spec: Spec, sessions: int) -> float:
     """Seconds of profiled slices in each session."""
     if not spec.profile:
         return 0.0
-    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * PROFILE_SLICE)
+    length = max(PROFILE_SLICE, command_load.SHORTEST if any(cell.command for cell in spec.cells) else 0.0)
+    return max(PROFILE * spec.time / sessions, profile_blocks(spec.mode) * SLICES_A_BLOCK * length)
 
 
 def least_seconds(spec: Spec, cell: CellSpec) -> float:

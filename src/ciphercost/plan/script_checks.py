@@ -46,6 +46,22 @@ def check(cell: CellSpec, engine: Engine, workload: Workload) -> None:
         )
 
 
+def check_file(cell: CellSpec, engine: Engine, workload: Workload) -> None:
+    """Raises UsageError for a workload in a file of the user's whose statements the cell's server does not understand."""
+    if workload.written_for and engine.dialect != workload.written_for:
+        raise UsageError(
+            f"--workload {cell.workload}: its statements are written for {workload.written_for}, which {cell.engine} is not; run it on a server "
+            "of the kind that the logs came from"
+        )
+    if workload.protocol and _by_driver(cell, engine):
+        return
+    if workload.protocol and workload.protocol not in MODES.get(engine.dialect, ONLY_PREPARED):
+        able = " or ".join(MODES.get(engine.dialect, ONLY_PREPARED))
+        raise UsageError(
+            f"--workload {cell.workload}: protocol = '{workload.protocol}', but statements of {cell.engine} travel as {able}; change it in the file"
+        )
+
+
 def _check_protocol(cell: CellSpec, engine: Engine, program: Program) -> None:
     able = MODES.get(engine.dialect, ONLY_PREPARED)
     if cell.protocol not in able:

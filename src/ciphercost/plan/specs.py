@@ -20,6 +20,7 @@ from ciphercost.plan import (
     command_cells,
     connection_loads,
     latency_objective,
+    operation_checks,
     schedule,
 )
 from ciphercost.plan.planned import Plan, PlannedCell
@@ -59,6 +60,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must be between 0.05 and 60")
     latency_objective.check(spec)
     command_cells.check_spec(spec)
+    operation_checks.check_spec(spec)
     cells = []
     for cell in spec.cells:
         cells.append(resolve(cell))

@@ -58,5 +58,13 @@ def verified(client: CommandClient, streams: Sequence[Stream], place: Path) -> t
             return str(error)
         return ""
 
-    verdict = refuses_impostor(begins, server.host, server.port, place, call, name=server.host)
+    verdict = refuses_impostor(
+        begins,
+        server.host,
+        server.port,
+        place,
+        call,
+        name=server.host,
+        listen=LOOPBACK if name == "localhost" else name,
+    )
     return verdict, verdict.by == "certificate" and refuses_other_name(server.host, server.port, call)[0]

@@ -81,7 +81,8 @@ def _trial(client: CommandClient, arm: Arm, canary: str) -> Trial:
     ports = {place.port for place in client.places.values()}
     streams = [stream for flow, stream in capture.flows.items() if flow.client[1] in ours or flow.server[1] in ports]
     trial = _judged(arm, outcome, streams, canary)
-    return msgspec.structs.replace(trial, detail=f"{trial.detail}, by captured packets ({why})")
+    lost = f", of which {capture.lost:,} were lost because this machine is busy" if capture.lost else ""
+    return msgspec.structs.replace(trial, detail=f"{trial.detail}, by captured packets{lost} ({why})")
 
 
 def _by_relay(client: CommandClient, arm: Arm, canary: str) -> tuple[Trial, str]:
@@ -117,7 +118,7 @@ def _judged(arm: Arm, outcome: Outcome, streams: Iterable[Stream], canary: str) 
 
 def here(host: str) -> str:
     """The host's own name, if the relay can have it too, so that a certificate for it fits; empty: it can't."""
-    return host if host == "localhost" or (is_loopback(host) and ":" not in host) else ""
+    return host if host == "localhost" or is_loopback(host) else ""
 
 
 def _run(client: CommandClient, arm: Arm, place: Place, where: str) -> Outcome:

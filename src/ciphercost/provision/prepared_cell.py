@@ -341,6 +341,9 @@ class PreparedCell(msgspec.Struct):
         connection = cache.joined(connection, cache.connection(self.engine, self.cell, self.dataset.bytes))
         if self.cell.per_request or self.program.per_request:
             connection |= {"per_request": True}
+        elif self.program.lengths and self.engine.language == "http":
+            lengths = " ".join(f"{each.value:.0f}:{each.count}" for each in self.program.lengths)
+            connection |= {"lengths": lengths}
         name = self.own_schemas.get(arm, "")
         if name in self.shared.schemas:
             connection |= OwnSchema.of(self.engine).in_schema(name)

@@ -85,7 +85,7 @@ def _about_figures(cell: Cell, everything: Sequence[Cell], details: bool) -> Ite
         yield Note("control", text)
     if cell.predicted:
         yield Note("prediction", figure_text.prediction(cell))
-    if planned := capacity.line(cell):
+    if "duration" not in cell.overhead and (planned := capacity.line(cell)):
         yield Note("capacity", planned, "capacity planning")
     if priced := money.line(cell):
         yield Note("money", priced)

@@ -184,6 +184,8 @@ def further(result: Result) -> Further | None:
         if unit_cost_text.sure(cost) and (options := unit_prediction.asks(cost.unit)):
             return Further("with your figures", f"{PREDICT} {options[0]} 100/s")
     for cell in result.cells:
+        if "duration" in cell.overhead:
+            continue  # a task of its operator has no queries
         if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
             target = f"ciphercost run {cell.engine}:{cell.mechanism}"
             if cell.engine == "url" or cell.pair:

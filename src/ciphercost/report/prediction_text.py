@@ -69,13 +69,13 @@ def _lines(of: Prediction) -> Iterator[str]:
     if of.added_us.low <= 0 <= of.added_us.high:
         yield "! the interval holds 0: this run can't tell what encryption adds to such an operation; measure longer"
     yield f"{of.engine} {of.mechanism} adds {interval(of.added_us, 'µs')} to an operation of {number(of.load.cpu_us)} µs: {_pieces(of)}"
-    yield f"CPU for the same load: {number(of.busy)} → {number(of.busy + of.added_cores.value)} cores, {_more(of.ratio)}"
+    yield f"CPU for the same load: {number(of.busy)} → {number(of.busy + of.added_cores.value)} cores, {more(of.ratio)}"
     servers = Part(*(SERVERS * ratio for ratio in (of.ratio.value, of.ratio.low, of.ratio.high)))
     yield f"{SERVERS} CPU-bound servers become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
     if of.per_month is not None and of.price is not None:
-        digits = max(2, _decimals((of.per_month.high - of.per_month.low) / 2))
+        digits = max(2, decimals((of.per_month.high - of.per_month.low) / 2))
         amount = f"{of.per_month.value:,.{digits}f}".replace("-", "−")
-        monthly_cost = f"{money.with_currency(amount, of.price)} a month ({_ends(of.per_month, digits)})"
+        monthly_cost = f"{money.with_currency(amount, of.price)} a month ({ends(of.per_month, digits)})"
         yield f"money at {money.price_text(of.price)}: {monthly_cost}"
     if of.model_error:
         yield (
@@ -91,31 +91,31 @@ def headline(of: Prediction) -> str:
     """`16 cores at 45 % would be at 46.3 % (46.1–46.6 %)`, or how much more CPU it takes."""
     after = of.utilisation_encrypted
     if after is None or of.utilisation is None or of.load.cores is None:
-        return f"{of.engine} {of.mechanism} would take {_more(of.ratio)} CPU time on your server"
+        return f"{of.engine} {of.mechanism} would take {more(of.ratio)} CPU time on your server"
     return (
-        f"{number(of.load.cores)} {'core' if of.load.cores == 1 else 'cores'} at {_percent(of.utilisation, after)} % would be at "
-        f"{_percent(after.value, after)} % ({_percent(after.low, after)}–{_percent(after.high, after)} %) with {of.engine} {of.mechanism}"
+        f"{number(of.load.cores)} {'core' if of.load.cores == 1 else 'cores'} at {percent(of.utilisation, after)} % would be at "
+        f"{percent(after.value, after)} % ({percent(after.low, after)}–{percent(after.high, after)} %) with {of.engine} {of.mechanism}"
     )
 
 
-def _percent(share: float, of: Part) -> str:
-    return f"{100 * share:.{_decimals(100 * (of.high - of.low) / 2)}f}"
+def percent(share: float, of: Part) -> str:
+    return f"{100 * share:.{decimals(100 * (of.high - of.low) / 2)}f}"
 
 
-def _more(ratio: Part) -> str:
+def more(ratio: Part) -> str:
     """`4.6 % more (4.3–4.9 %)`, or `2.2 times (2.1–2.3)` from there."""
     if ratio.value >= 2:
         return interval(ratio, "times")
     change = Part(*(100 * (factor - 1) for factor in (ratio.value, ratio.low, ratio.high)))
-    digits = _decimals((change.high - change.low) / 2)
-    return f"{_signed(change.value, digits)} ({_ends(change, digits, ' %')})"
+    digits = decimals((change.high - change.low) / 2)
+    return f"{_signed(change.value, digits)} ({ends(change, digits, ' %')})"
 
 
 def _signed(percent: float, digits: int) -> str:
     return f"{abs(percent):,.{digits}f} % {'less' if percent < 0 else 'more'}"
 
 
-def _ends(of: Part, digits: int, unit: str = "") -> str:
+def ends(of: Part, digits: int, unit: str = "") -> str:
     """`4.3–4.9 %`, or `−2.1 to 10.8 %` if the low end is below 0."""
     low, high = (f"{bound:,.{digits}f}".replace("-", "−") for bound in (of.low, of.high))
     return f"{low} to {high}{unit}" if of.low < 0 else f"{low}–{high}{unit}"
@@ -123,12 +123,12 @@ def _ends(of: Part, digits: int, unit: str = "") -> str:
 
 def interval(of: Part, unit: str) -> str:
     """`15.8 µs (15.1–16.5)`, with as many digits as the interval supports."""
-    digits = _decimals((of.high - of.low) / 2)
+    digits = decimals((of.high - of.low) / 2)
     value = f"{of.value:,.{digits}f}".replace("-", "−")
-    return f"{value} {unit} ({_ends(of, digits)})".replace("  ", " ")
+    return f"{value} {unit} ({ends(of, digits)})".replace("  ", " ")
 
 
-def _decimals(half: float) -> int:
+def decimals(half: float) -> int:
     return decimals_of_half(half, most=6)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ciphercost.importers import formats, unwrap
-from ciphercost.importers.formats import Bad, Lines, without_secrets
+from ciphercost.importers.formats import Bad, Lines, as_printed, without_secrets
 from ciphercost.load import command_output, command_secrets
 from ciphercost.load.command_output import CODE, Reader
 from ciphercost.model.command_load import CommandLoad
@@ -82,7 +82,7 @@ def _in(text: str, reads: str) -> Reading | None:
     try:
         readings = [
             reading
-            for reading in formats.get(fits[0]).read(Lines([line + "\n" for line in lines]))
+            for reading in formats.get(fits[0]).read(Lines([as_printed(line) + "\n" for line in lines]))
             if reading.kind == "load"
         ]
     except Bad as error:

@@ -46,7 +46,8 @@ def part(run: str, machine: str, spec: Spec) -> Part:
         scripts = [(own_scripts.of_file(script), script) for script in cell.scripts]
         kept = [_kept(name, files) + script.removeprefix(name) for (name, _), script in scripts]
         csv = _kept(cell.csv, files) if cell.csv else ""
-        cells.append(msgspec.structs.replace(cell, sql=_as_field(kept), csv=csv))
+        workload = _kept(cell.workload, files) if cell.workload_file else cell.workload
+        cells.append(msgspec.structs.replace(cell, sql=_as_field(kept), csv=csv, workload=workload))
     return Part(run, machine, msgspec.structs.replace(spec, cells=cells), files)
 
 

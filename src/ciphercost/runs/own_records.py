@@ -154,6 +154,8 @@ def _names_of(cell: CellSpec) -> Iterator[str]:
                     yield _said(name, setting)
         elif field not in HARMLESS and value != getattr(usual, field):
             yield _said(field, value)
+    if cell.workload_file:
+        yield _said("workload", cell.workload_file)
 
 
 def _said(name: str, value: object) -> str:

@@ -16,6 +16,7 @@ from ciphercost import studies
 from ciphercost.host import idle, memory
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
+from ciphercost.load.driver_agent import DriverAgent
 from ciphercost.measure.experiment import off_measured_cores
 from ciphercost.measure.progress import Display
 from ciphercost.model import system_error
@@ -190,7 +191,7 @@ class _Pair:
         self._stack.enter_context(off_measured_cores(set(cores)))
         groups = self._stack.enter_context(memory.limited(bench.supervisor, self._study.memory_limit))
         servers = server_pairs.start(bench, number, set(cores), set(cores), schedule.arms(seed, self._number, number))
-        client = partial(
+        client: Callable[[], Agent] = partial(
             Agent,
             cpus=cores or None,
             log=bench.logs / "agent.log",
@@ -198,7 +199,11 @@ class _Pair:
             netns=servers.netns,  # behind the link, if there is one
             cgroups=groups,
         )
+        if bench.planned.client is not None:
+            client = partial(bench.agent, servers)
         agent = self._stack.enter_context(client())
+        if isinstance(agent, DriverAgent):
+            agent.enter(servers.connect)
         kept.version = kept.version or bench.installation.version
         if kept.engines:
             kept.versions[bench.cell.engine] = bench.installation.version

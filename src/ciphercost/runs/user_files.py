@@ -19,7 +19,7 @@ def of(cells: Iterable[CellSpec]) -> list[UserFile]:
 
 def _paths(cell: CellSpec) -> Iterator[str]:
     yield from (own_scripts.of_file(script).name for script in cell.scripts)
-    yield from filter(None, (cell.csv, cell.dump))
+    yield from filter(None, (cell.csv, cell.dump, cell.workload_file))
 
 
 def _hash(path: str) -> str:

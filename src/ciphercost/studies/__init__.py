@@ -95,7 +95,8 @@ class Study(ABC):
         for name in given:
             if name not in self.options:
                 having = catalogue.having(name)
-                others = f"{' and '.join(having) or 'no study'} {'have' if len(having) > 1 else 'has'}"
+                named_others = " and ".join([*([", ".join(having[:-1])] if having[1:] else []), *having[-1:]])
+                others = f"{named_others or 'no study'} {'have' if len(having) > 1 else 'has'}"
                 option = name.replace("_", "-")
                 raise UsageError(f"study {self.name} has no option --{option}, which {others}; leave it out")
         return self
@@ -222,6 +223,11 @@ def at_versions(study: Study, cells: Sequence[CellSpec], versions: Mapping[str, 
 def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:
     """`PostgreSQL 18.1`: version from the procedure, or from our own cells if the procedure never began. Pure."""
     return f"{name} {record.version or next((cell.version for cell in cells if cell.version), '')}".strip()
+
+
+def without_runs(record: StudyRecord) -> StudyRecord:
+    """The same record without its runs, which were on arms that were not proven. Pure."""
+    return StudyRecord(record.format, record.study, record.engine, record.mechanism, settings=record.settings)
 
 
 def transit(engine: str) -> str:

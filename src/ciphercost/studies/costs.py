@@ -6,7 +6,22 @@ from ciphercost.estimate import notation
 from ciphercost.model.result import Estimate
 from ciphercost.model.study import StudyFigure
 
-RATES = frozenset({"TPS", "operations/s", "sets/s", "queries/s", "network bytes a second", "no sendfile", "TLS itself"})
+RATES = frozenset(
+    {
+        "TPS",
+        "operations/s",
+        "connections/s",
+        "rows/s",
+        "reads/s",
+        "transactions/s",
+        "results of 1 MB/s",
+        "sets/s",
+        "queries/s",
+        "network bytes a second",
+        "no sendfile",
+        "TLS itself",
+    }
+)
 """Figures that count things: encryption gives fewer, not less."""
 TOO_WIDE = "too wide"
 WIDEST = 4.0

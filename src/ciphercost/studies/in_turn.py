@@ -67,7 +67,7 @@ def once(stage: Stage, arm: str, program: Program, changes: Changes) -> tuple[fl
     settings = stage.record.settings
     stage.agent.program(program)
     answer = stage.agent.connect(arm, stage.pair.connect[arm] | changes)  # type: ignore[index]
-    if answer.encrypted != (arm == "encrypted"):
+    if answer.encrypted != (stage.pair.side(arm) == "encrypted"):  # type: ignore[arg-type]
         raise Unproven(
             f"client witness, {arm} arm: the load's connection is not encrypted as it was when it was proven"
         )

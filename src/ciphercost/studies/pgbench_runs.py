@@ -58,14 +58,19 @@ def series(report: pgbench.Report) -> dict[str, list[float]]:
 # ── pgbench ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def find(installation: Installation) -> tuple[Path, str]:
-    """(pgbench, its version): beside the server, else of the server's version, else on PATH, else any. Raises MissingServer."""
+def places(installation: Installation, name: str) -> list[Path]:
+    """Where this program of PostgreSQL may be: beside the server, else with the server's version, else on PATH, else any."""
     server_major = major(installation.version)
     others = sorted(engines.get("postgresql").available(), key=lambda other: major(other.version) != server_major)
-    same = [Path(other.location) / "pgbench" for other in others if major(other.version) == server_major]
-    rest = [Path(other.location) / "pgbench" for other in others if major(other.version) != server_major]
-    on_path = [Path(path)] if (path := shutil.which("pgbench")) else []
-    for program in (Path(installation.location) / "pgbench", *same, *on_path, *rest):
+    same = [Path(other.location) / name for other in others if major(other.version) == server_major]
+    rest = [Path(other.location) / name for other in others if major(other.version) != server_major]
+    on_path = [Path(path)] if (path := shutil.which(name)) else []
+    return [Path(installation.location) / name, *same, *on_path, *rest]
+
+
+def find(installation: Installation) -> tuple[Path, str]:
+    """(pgbench, its version), the first of `places` that runs. Raises MissingServer."""
+    for program in places(installation, "pgbench"):
         if program_version := version_of(program):
             return program, program_version
     raise MissingServer(

@@ -106,16 +106,16 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
         yield Sheet(title, head, rows, " ".join(filter(None, (judged.criterion, caveat, agreement.ALONE))))
 
 
-def sheets(study: StudyResult) -> Iterator[Sheet]:
-    """Every operation's figures: both arms' levels, then the cost if there is one."""
+def sheets(study: StudyResult, arms: str = "plain → encrypted", costs: str = "encryption costs") -> Iterator[Sheet]:
+    """Every operation's figures: both arms' levels, then the cost if there is one. `arms`, `costs`: what its arms and costs are called."""
     rows: list[tuple[str, ...]] = []
     for operation in dict.fromkeys(entry.operation for entry in study.figures):
         rows.append((operation,))
         entries = [entry for entry in study.figures if entry.operation == operation]
         for figure in dict.fromkeys(entry.figure for entry in entries):
-            rows += figure_rows([entry for entry in entries if entry.figure == figure])
+            rows += figure_rows([entry for entry in entries if entry.figure == figure], costs)
     head = (
-        "\nplain → encrypted",
+        f"\n{arms}",
         f"as published\n{study.published_server}",
         f"the same here\n{study.server}",
         "our method here\n(95 % interval)",
@@ -143,7 +143,7 @@ def by_variant(title: str, study: StudyResult, figure: str, of: str, what: Seque
     return Sheet(title, ("", *again, f"our method\n{of}, plain → encrypted", "encryption costs\n(95 %)"), rows)
 
 
-def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
+def figure_rows(figures: list[StudyFigure], costs: str = "encryption costs") -> Iterator[tuple[str, ...]]:
     """Rows of one figure of one operation."""
     by_arm = {figure.arm: figure for figure in figures}
     levels = [by_arm[arm] for arm in ARMS]
@@ -157,7 +157,7 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     )
     if cost := by_arm.get("cost"):
         yield (
-            "encryption costs",
+            costs,
             cite(claimed(cost), cost),
             change(cost.here, cost.figure),
             with_interval(cost),

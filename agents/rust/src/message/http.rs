@@ -4,6 +4,7 @@ use super::header_lines;
 use super::secret::Secret;
 use super::server::{ChannelBinding, Server, Tls, TlsVersion};
 use crate::failure::{Failure, Result};
+use crate::lengths::Lengths;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
@@ -52,6 +53,9 @@ pub struct Http {
     pub tls_identity: Secret,
     #[serde(default)]
     pub resumption: bool,
+    /// How many requests connections carry before they close: `REQUESTS:WEIGHT`, separated by spaces. Empty: they stay open.
+    #[serde(default)]
+    pub lengths: String,
     /// The first request goes before the handshake is complete (0-RTT), where a resumed session allows it.
     #[serde(default)]
     pub early_data: bool,
@@ -114,6 +118,7 @@ impl Http {
         if let Err(wrong) = header_lines::parse(&self.headers.0) {
             return Err(Failure::bad_message(format!("headers: {wrong}")));
         }
+        Lengths::read(&self.lengths).map_err(|wrong| Failure::bad_message(format!("lengths: {wrong}")))?;
         if self.http == HttpVersion::V3 {
             self.check_quic()?;
         }

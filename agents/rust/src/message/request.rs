@@ -2,6 +2,7 @@
 
 use super::connect::{Connect, DRIVERS, Pool};
 use super::flat::Flat;
+use crate::draw_mode::Draw;
 use crate::failure::{Failure, Result};
 use crate::query_mode::QueryMode;
 use serde::Deserialize;
@@ -41,6 +42,8 @@ pub struct Named {
     pub mode: QueryMode,
     #[serde(default)]
     pub tries: u64,
+    #[serde(default)]
+    pub draw: Draw,
 }
 
 /// The fields of every kind of variable; `session` refuses those that a kind does not have.

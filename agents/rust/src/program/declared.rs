@@ -4,6 +4,7 @@ use super::expression::Expression;
 use super::flow::{Act, Step, compile};
 use super::script::{Drawn, IntoVariables, Loop, Script, Statement};
 use crate::draw::Kind;
+use crate::draw_mode::Draw;
 use crate::envelope::{self, Key};
 use crate::failure::{Failure, Result};
 use crate::query_mode::QueryMode;
@@ -17,6 +18,7 @@ pub struct Program {
     mode: QueryMode,
     /// How often an operation is tried at most; 0 and 1: once.
     tries: u64,
+    draw: Draw,
     cipher: Option<Key>,
     variables: Vec<(String, Kind)>,
     transactions: Vec<Transaction>,
@@ -47,6 +49,11 @@ impl Program {
     /// How its statements travel, and how often an operation is tried at most.
     pub fn traveling(self, mode: QueryMode, tries: u64) -> Program {
         Program { mode, tries, ..self }
+    }
+
+    /// How its transactions are drawn.
+    pub fn drawing(self, draw: Draw) -> Program {
+        Program { draw, ..self }
     }
 
     pub fn add_variable(&mut self, name: String, kind: Kind) -> Result<()> {
@@ -301,7 +308,7 @@ impl Program {
         }
         script.weight = weight;
         script.cipher.clone_from(&self.cipher);
-        (script.mode, script.tries) = (self.mode, self.tries);
+        (script.mode, script.tries, script.draw) = (self.mode, self.tries, self.draw);
         script.names = self.variables.iter().map(|(name, _)| name.clone()).collect();
         script.kinds = self.variables.iter().map(|(_, kind)| kind.clone()).collect();
         let fresh = || Arc::new(self.variables.iter().map(|_| AtomicI64::new(0)).collect());

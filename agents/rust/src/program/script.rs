@@ -3,7 +3,8 @@
 use super::expression::{Expression, Scalar, Variables};
 use super::flow::Act;
 use super::operation::{BEFORE, Operation};
-use crate::draw::{Kind, Random, Value};
+use crate::draw::{Kind, Random, Value, even};
+use crate::draw_mode::Draw;
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::query_mode::QueryMode;
@@ -61,6 +62,7 @@ pub struct Script {
     /// In the order of their statements.
     pub(super) loops: Vec<Loop>,
     pub(super) weight: u64,
+    pub(super) draw: Draw,
     pub(super) kinds: Vec<Kind>,
     pub(super) names: Vec<String>,
     pub mode: QueryMode,
@@ -111,7 +113,10 @@ impl Script {
         let transaction = match self.transactions.as_slice() {
             [_] => 0,
             several => {
-                let ticket = random.below(self.weight);
+                let ticket = match self.draw {
+                    Draw::Random => random.below(self.weight),
+                    Draw::Even => even(Random::new(seed).next(), number, self.weight),
+                };
                 several.iter().position(|drawn| ticket < drawn.up_to).expect("tickets are below the last sum")
             }
         };

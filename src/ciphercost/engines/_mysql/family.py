@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps.mysql import DATABASE, MARK_TABLE, LoadsMysqlDumps
 from ciphercost.engines._mysql import spills
+from ciphercost.engines._mysql.backups import MysqlBackups
 from ciphercost.engines._mysql.counters import MysqlCounters
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import NO_SOCKET_LOGIN, WHICH_SERVER, RunningServer
@@ -165,7 +166,17 @@ def answers(address: str, port: int) -> bool:
 
 
 class Family(
-    Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, CountsIo, Payload, CountsLoad, LoadsMysqlDumps
+    Packaged,
+    HasTls,
+    TakesUrl,
+    TakesSettings,
+    OwnSchema,
+    StoresData,
+    CountsIo,
+    Payload,
+    CountsLoad,
+    LoadsMysqlDumps,
+    MysqlBackups,
 ):
     """An engine of this family. A subclass names its programs, packages and SQL."""
 

@@ -28,7 +28,7 @@ CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA")
 
 
 class Impostor:
-    """Listens on 127.0.0.1. `met`: what each client did."""
+    """Listens on 127.0.0.1 (or `listen`). `met`: what each client did."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Impostor:
         name: str = "",
         way: Way = "relayed",
         signed: bool = False,
+        listen: str = "127.0.0.1",
     ) -> None:
         """`host`, `port`: the real server; `certificate`: its kind, because a client may request suites of that kind;
         `name`: the server's; `directory`: where its certificate is, or will be; `signed`: by an authority, whose certificate is `ca`, in any protocol.
@@ -60,7 +61,8 @@ class Impostor:
         if self._conversation.alpn:
             self._context.set_alpn_protocols(list(self._conversation.alpn))
         self.met: list[Did] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in listen else socket.AF_INET
+        self._listener = socket.create_server((listen, 0), family=family)
         self.port: int = self._listener.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)

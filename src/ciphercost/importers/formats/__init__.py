@@ -37,6 +37,10 @@ PART = rf"{NUMBER}\s*(ns|us|µs|μs|ms|s|m(?!s)|h)"
 """A number with a unit of time. Several make one time, as in `1m2.5s`."""
 
 
+LONGEST_LINE = 1000
+"""Characters of a line that a tool prints, if it is no part of a JSON document."""
+
+
 class Bad(Exception):
     """Line `line` (0: the whole text) is unusable. `what`: the problem and how to fix it."""
 
@@ -110,9 +114,24 @@ def line_of(pattern: re.Pattern[str], head: str) -> int:
     return head.count("\n", 0, match.start()) + 1 if match else 0
 
 
+def as_printed(line: str) -> str:
+    """Return the line, or an empty one in place of what no tool prints: a longer one that is no JSON.
+
+    Readers try many patterns on a line, which may take the square of its length.
+    """
+    if len(line) <= LONGEST_LINE or line.lstrip()[:1] in ('"', "{", "[", "}", "]"):
+        return line
+    return "\n" if line.endswith("\n") else ""
+
+
 def number(text: str) -> float:
     """Parse `12.5` or `12,5`. Raises ValueError."""
     return float(text.replace(",", "."))
+
+
+def with_thousands(text: str) -> float:
+    """Parse `16,121` or `0.6`: commas stand between thousands. Raises ValueError."""
+    return float(text.replace(",", ""))
 
 
 def duration(text: str) -> float:

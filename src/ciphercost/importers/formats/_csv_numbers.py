@@ -27,25 +27,27 @@ WITH_RATE = re.compile(
 )
 SPREAD = re.compile(rf"({DIGITS}?)\s*(?:±|\+/-).*")
 """A mean with its spread, which is not used."""
+LONGEST = 100
+"""Characters of a figure with its unit and its spread; a longer text is none."""
 UNITS = {"sec": "s", "msec": "ms", "usec": "us", "μs": "us"}
 TIMES_1000 = {"": 0, "k": 1, "m": 2, "g": 3}
 
 
 def own_unit(text: str) -> bool:
     """Whether a value has its own unit, as in `850us` or `12 %`."""
-    return text.endswith("%") or bool(WITH_UNIT.fullmatch(SPREAD.sub(r"\1", text)))
+    return text.endswith("%") or (len(text) <= LONGEST and bool(WITH_UNIT.fullmatch(SPREAD.sub(r"\1", text))))
 
 
 def is_figure(text: str) -> bool:
     """Whether a text is a number, with or without a unit."""
-    return bool(re.fullmatch(rf"{DIGITS}\s*%?", text) or WITH_UNIT.fullmatch(text))
+    return len(text) <= LONGEST and bool(re.fullmatch(rf"{DIGITS}\s*%?", text) or WITH_UNIT.fullmatch(text))
 
 
 def bare(row: Mapping[str, str], units: Mapping[str, str]) -> dict[str, str]:
     """Return a row whose figures are numbers in the units of their columns: `850us` becomes `0.85` in a column in ms."""
     bare_row = dict(row)
     for role, text in row.items():
-        if role not in NUMBERS or role == "at":
+        if role not in NUMBERS or role == "at" or len(text) > LONGEST:
             continue
         text = re.sub(r"(?<=\d)['\u2019](?=\d{3})", "", SPREAD.sub(r"\1", text))
         if role in ("time", "latency") and (match := WITH_UNIT.fullmatch(text)):

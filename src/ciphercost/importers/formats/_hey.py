@@ -98,7 +98,11 @@ def reading(
         raise Bad(line, f"{text} ({_most(errors)})" if errors else text)
     notes = errors_among(line, wrong, answers + lost, "requests failed or were answered with an error")
     if errors.get(DEADLINE):
-        text = f"{errors[DEADLINE]:,} requests were under way when the time was over; they count neither as answers nor as errors"
+        # oha's rate counts them.
+        figures = figures | {
+            "throughput": figures["throughput"] * (answers + lost) / (answers + lost + errors[DEADLINE])
+        }
+        text = f"{errors[DEADLINE]:,} requests were under way when the time was over; they are neither answers nor errors, and not in the rate"
         notes.append(Warning_("in-flight", text))
     return Reading(
         tool=tool,

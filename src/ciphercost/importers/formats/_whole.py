@@ -54,6 +54,11 @@ def has_json(every: list[str]) -> bool:
     return any(JSON_BEGIN.match(row) for row in every)
 
 
+def json_alone(every: list[str], mark: re.Pattern[str]) -> bool:
+    """Whether the text is the tool's JSON: a document may begin in one of these lines, and none has the mark of its other form."""
+    return not any(mark.match(row) for row in every) and has_json(every)
+
+
 def _values(every: list[str], tool: str, again: str) -> Iterator[tuple[int, Any]]:
     """Yield (line, value) of each JSON document: an object, or a list that begins with one."""
     text = "\n".join(every)

@@ -11,8 +11,8 @@ import re
 import msgspec
 
 from ciphercost.importers.formats import NUMBER, Bad, Lines, above_zero, cut_off, digits, errors_among, line_of, number
+from ciphercost.importers.formats._http import addressed
 from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
-from ciphercost.importers.formats.wrk import path
 from ciphercost.model.imported import Reading
 
 MARK = re.compile(
@@ -163,15 +163,14 @@ def reading(result: Result, line: int, digits_: int, *, counted: bool = True) ->
     if not result.requests.average > 0 or (counted and not done):
         raise Bad(line, "no request was answered, so there is nothing to compare")
     latencies = {"mean": result.latency.average, "p50": result.latency.p50, "p99": result.latency.p99}
-    scheme, _, rest = result.url.partition("://")
-    known = scheme in ("http", "https") and bool(rest)
+    workload, scheme = addressed(result.url, "requests")
     timed = result.start is not None and result.finish is not None
     return Reading(
         tool="autocannon",
         line=line,
         engine="web",
-        workload=path(rest) if known else "requests",
-        scheme=scheme if known else "",
+        workload=workload,
+        scheme=scheme,
         clients=result.connections,
         operations=done,
         errors=wrong,

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers.formats import Bad, Lines, above_zero, cut_off, digits, errors_among, line_of, set_rate
+from ciphercost.importers.formats import (
+    Bad,
+    Lines,
+    above_zero,
+    cut_off,
+    digits,
+    errors_among,
+    line_of,
+    set_rate,
+    with_thousands,
+)
 from ciphercost.importers.formats._whole import rows
 from ciphercost.model.imported import Reading
 
@@ -77,7 +87,7 @@ def read(lines: Lines) -> list[Reading]:
 
 def reading(told: dict[str, str], kinds: list[str], line: int, threads: int) -> Reading:
     """Return one run. Raises Bad if its rate is missing, or if most operations failed."""
-    rate = _number(told.get("Op rate", "0"))
+    rate = with_thousands(told.get("Op rate", "0"))
     if not rate > 0:
         raise Bad(
             line, "cassandra-stress completed no operation, or its line 'Op rate' is missing; import its whole output"
@@ -85,9 +95,11 @@ def reading(told: dict[str, str], kinds: list[str], line: int, threads: int) -> 
     seconds = 0.0
     for part in told.get("Total operation time", "0").split(":"):
         seconds = seconds * 60 + float(part)
-    wrong = int(_number(told.get("Total errors", "0")))
+    wrong = int(with_thousands(told.get("Total errors", "0")))
     done = round(rate * seconds)
-    figures = {"throughput": rate} | {figure: _number(told[name]) for name, figure in FIGURES.items() if name in told}
+    figures = {"throughput": rate} | {
+        figure: with_thousands(told[name]) for name, figure in FIGURES.items() if name in told
+    }
     return Reading(
         tool="cassandra-stress",
         line=line,
@@ -101,8 +113,3 @@ def reading(told: dict[str, str], kinds: list[str], line: int, threads: int) -> 
         figures=above_zero(figures),
         notes=errors_among(line, wrong, done, "operations failed") if done else [],
     )
-
-
-def _number(text: str) -> float:
-    """Parse `16,121` or `0.6`: commas stand between thousands."""
-    return float(text.replace(",", ""))

@@ -15,7 +15,7 @@ from ciphercost.model.imported import Reading
 
 UNITS = {"ps": 1e-12} | SECONDS
 UNIT = r"(?:ps|ns|us|µs|μs|ms|s)"
-TIME = re.compile(rf"\s*(.*?)\s*time:\s+\[{NUMBER} {UNIT} {NUMBER} ({UNIT}) {NUMBER} {UNIT}\]\s*")
+TIME = re.compile(rf"(.*?)time:\s+\[{NUMBER} {UNIT} {NUMBER} ({UNIT}) {NUMBER} {UNIT}\]\s*")
 MARK = re.compile(rf"^(?:[^\S\n]*|.*\s)time:\s+\[[\d.]+ {UNIT} [\d.]+ {UNIT} [\d.]+ {UNIT}\]", re.MULTILINE)
 BEGIN = re.compile(r"\s*Benchmarking (.+?)(?:: (?:Warming up|Collecting|Analyzing).*)?\s*")
 OWN = re.compile(
@@ -39,7 +39,7 @@ def read(lines: Lines) -> list[Reading]:
     above = ""
     for at, row in enumerate(every, 1):
         if match := TIME.fullmatch(row):
-            name = match[1] or above
+            name = match[1].strip() or above
             if not name:
                 raise Bad(at, "a time without the name of its benchmark; import criterion's whole output")
             readings.append(reading(name, number(match[3]), match[4], digits(match[3]), at))

@@ -23,8 +23,8 @@ from ciphercost.importers.formats import (
     number,
     set_rate,
 )
-from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
-from ciphercost.importers.formats.wrk import path
+from ciphercost.importers.formats._http import addressed
+from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, json_alone, rows
 from ciphercost.model.imported import Reading
 
 MARK = re.compile(
@@ -83,7 +83,7 @@ def recognise(head: str) -> int:
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run."""
     every = rows(lines, "fortio", complete=JSON_END)
-    if not any(MARK.match(row) for row in every) and has_json(every):
+    if json_alone(every, MARK):
         return [
             of_result(result, line) for line, result in documents(every, "fortio", AGAIN, Result, "DurationHistogram")
         ]
@@ -182,13 +182,13 @@ def _reading(
     if not calls or not figures["throughput"] > 0:
         raise Bad(line, "fortio made no call, so there is nothing to compare")
     wrong = sum(count for code, count in codes.items() if not GOOD.fullmatch(code))
-    scheme, _, rest = url.partition("://")
+    workload, scheme = addressed(url, "calls")
     return Reading(
         tool="fortio",
         line=line,
         engine="web",
-        workload=path(rest) if rest and scheme in ("http", "https") else "calls",
-        scheme=scheme if rest and scheme in ("http", "https") else "",
+        workload=workload,
+        scheme=scheme,
         operations=calls,
         errors=wrong,
         seconds=seconds,

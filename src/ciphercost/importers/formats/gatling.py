@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from ciphercost.importers.formats import Bad, Lines, above_zero, cut_off, digits, errors_among, line_of
-from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
+from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, json_alone, rows
 from ciphercost.model.imported import Reading
 
 MARK = re.compile(
@@ -63,7 +63,7 @@ def recognise(head: str) -> int:
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run."""
     every = rows(lines, "Gatling", complete=JSON_END)
-    if not any(MARK.match(row) for row in every) and has_json(every):
+    if json_alone(every, MARK):
         if any('"stats"' in row for row in every):
             return [of_stats(group.stats, line) for line, group in documents(every, "Gatling", AGAIN, Group, "stats")]
         found = documents(every, "Gatling", AGAIN, Stats, "numberOfRequests")

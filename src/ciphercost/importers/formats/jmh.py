@@ -13,7 +13,7 @@ import msgspec
 
 from ciphercost.importers.formats import NUMBER, Bad, Lines, digits, line_of, number
 from ciphercost.importers.formats._names import state_arms
-from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
+from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, json_alone, rows
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
@@ -22,7 +22,7 @@ MARK = re.compile(
     r"^[^\S\n]*(?:Benchmark(?:\s+\(\S+\))*\s+Mode(?:\s+Cnt)?\s+Score(?:\s+Error)?\s+Units\s*$|# JMH version: \S+)",
     re.MULTILINE,
 )
-JSON = re.compile(r'^[^\S\n]*\[\s*\{[^{}\[\]]*"benchmark"\s*:[^{}\[\]]*"mode"\s*:', re.MULTILINE)
+JSON = re.compile(r'^[^\S\n]*\[\s*\{(?>[^{}\[\]]*?"benchmark"\s*:)[^{}\[\]]*?"mode"\s*:', re.MULTILINE)
 DATA = JSON_BEGIN
 OWN = re.compile(
     r"# .*|(?:Iteration|Result|Benchmark)\b.*|REMEMBER: .*|[\w.$]+:?\S*\s.*\s(?:thrpt|avgt|sample|ss)\s.*"
@@ -73,7 +73,7 @@ def recognise(head: str) -> int:
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per row of the table, or per fork of the JSON."""
     every = rows(lines, "JMH", complete=JSON_END)
-    if not any(MARK.match(row) for row in every) and has_json(every):
+    if json_alone(every, MARK):
         found = documents(every, "JMH", AGAIN, list[Benchmark], "primaryMetric")
         readings = [reading for line, all_of_it in found for one in all_of_it for reading in of_benchmark(one, line)]
     else:

@@ -23,16 +23,16 @@ from ciphercost.importers.formats import (
     number,
     set_rate,
 )
-from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
+from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, json_alone, rows
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
 MARK = re.compile(
     r"^[^\S\n]*(?:http_reqs|iterations|iteration_duration|http_req_duration|vus_max)\.{3,}: +\S", re.MULTILINE
 )
-JSON = re.compile(
-    r'^[^\S\n]*\{\s*"(?:root_group|metrics|options|state)"\s*:[\s\S]*?"(?:iterations|http_reqs)"\s*:\s*\{', re.MULTILINE
-)
+OBJECT = re.compile(r'^[^\S\n]*\{\s*"(?:root_group|metrics|options|state)"\s*:', re.MULTILINE)
+KEY = re.compile(r'"(?:iterations|http_reqs)"\s*:\s*\{')
+"""A key of its JSON, which may stand far below the beginning."""
 OWN = re.compile(
     r"(?:[✓✗↳█] ?)?[a-z]\w*(?:\{.*\})?\.*: .*|\{ .*\}\.*:.*|HTTP|EXECUTION|NETWORK|GRPC|BROWSER|█ .*|[✓✗↳] .*|checks?.*|default .*|running \(.*"
     r"|(?:execution|script|output|scenarios|web dashboard): .*|\* .*|time=\".*|(?:INFO|WARN|ERRO)\[\d+\].*"
@@ -62,13 +62,16 @@ class Export(msgspec.Struct):
 
 
 def recognise(head: str) -> int:
-    return line_of(MARK, head) or line_of(JSON, head)
+    if line := line_of(MARK, head):
+        return line
+    begin = OBJECT.search(head)
+    return line_of(OBJECT, head) if begin and KEY.search(head, begin.end()) else 0
 
 
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run. A run begins with `execution: local` or with a metric that the run before has."""
     every = rows(lines, "k6", complete=JSON_END)
-    if not any(MARK.match(row) for row in every) and has_json(every):
+    if json_alone(every, MARK):
         found = documents(every, "k6", AGAIN, Export, "metrics")
         return [reading(of_export(export), line, rate_of(export.options), known=False) for line, export in found]
     readings: list[Reading] = []

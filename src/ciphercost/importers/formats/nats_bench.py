@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers.formats import Bad, Lines, digits, line_of, set_rate
+from ciphercost.importers.formats import Bad, Lines, digits, line_of, set_rate, with_thousands
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
@@ -75,24 +75,20 @@ def _pair(word: str) -> tuple[str, str]:
     return name, value
 
 
-def _number(text: str) -> float:
-    return float(text.replace(",", ""))
-
-
 def _count(text: str) -> int:
-    return int(_number(text)) if re.fullmatch(FIGURE, text) else 0
+    return int(with_thousands(text)) if re.fullmatch(FIGURE, text) else 0
 
 
 def _add(run: Reading, text: str) -> None:
     """Add the latencies in a text. Changes the run."""
     for name, value in ONE_LATENCY.findall(text) if WAITS.search(run.workload) else ():
-        if _number(value) > 0:
-            run.figures[FIGURES[name]] = _number(value) / 1e3
+        if with_thousands(value) > 0:
+            run.figures[FIGURES[name]] = with_thousands(value) / 1e3
 
 
 def reading(title: str, rate: str, rest: str, settings: dict[str, str], line: int) -> Reading:
     """Return one run. Raises Bad if no message was counted."""
-    throughput = _number(rate)
+    throughput = with_thousands(rate)
     if not throughput > 0:
         raise Bad(line, "no message was counted, so there is nothing to compare")
     clients = _count(settings.get("clients", "")) or sum(
@@ -116,7 +112,7 @@ def reading(title: str, rate: str, rest: str, settings: dict[str, str], line: in
         text = "a publisher of Core NATS waits for no answer, so its throughput is what was sent, and it has no latency"
         run.notes.append(Warning_("not-confirmed", text))
     if WAITS.search(title) and (match := BARE_LATENCY.fullmatch(rest)):
-        run.figures["latency_mean"] = _number(match[1]) / 1e3
+        run.figures["latency_mean"] = with_thousands(match[1]) / 1e3
     _add(run, rest)
     if settings.get("sleep", "0s") != "0s":
         set_rate(run, f"one message each {settings['sleep']} and client")

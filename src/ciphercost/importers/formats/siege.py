@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from ciphercost.importers.formats import NUMBER, Bad, Lines, above_zero, cut_off, digits, errors_among, line_of, number
-from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, has_json, rows
+from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, json_alone, rows
 from ciphercost.model.imported import Reading
 
 MARK = re.compile(r"^[^\S\n]*(?:Transactions:\s+\d+ hits\s*$|Transaction rate:\s+[\d.]+ trans/sec\s*$)", re.MULTILINE)
@@ -50,7 +50,7 @@ def recognise(head: str) -> int:
 def read(lines: Lines) -> list[Reading]:
     """Return a reading per run."""
     every = rows(lines, "siege", complete=JSON_END)
-    if not any(MARK.match(row) for row in every) and has_json(every):
+    if json_alone(every, MARK):
         return [
             reading(summary, line, 0) for line, summary in documents(every, "siege", AGAIN, Summary, "transaction_rate")
         ]

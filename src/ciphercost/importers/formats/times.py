@@ -16,7 +16,7 @@ from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
 LINE = re.compile(
-    r"\s*(?P<label>[^\W\d][^:=|{}\"]{0,80}?)\s*[:=]\s*(?P<value>\d*[.,]?\d+)\s*(?P<unit>µs|us|ms|s|sec|secs|seconds|segundos)?\s*"
+    r"\s*(?P<label>[^\W\d][^:=|{}\"]{0,80}?)\s*[:=]\s*(?P<value>\d+(?:[.,]\d+)?|[.,]\d+)\s*(?P<unit>µs|us|ms|s|sec|secs|seconds|segundos)?\s*"
 )
 TIME_WORDS = re.compile(
     r"\b(?:times?|runtime|elapsed|duration|took|tempos?|duração|tiempo|temps|durée|zeit|laufzeit|dauer)\b",

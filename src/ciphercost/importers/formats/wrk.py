@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ciphercost.importers.formats import NUMBER, Bad, Lines, digits, duration, line_of, number, set_rate
-from ciphercost.importers.formats._http import contradictions
+from ciphercost.importers.formats._http import contradictions, path
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 
@@ -135,9 +135,3 @@ def reading(told: dict[str, float], url: str, status: int, lost: int, line: int)
         },
         notes=notes,
     )
-
-
-def path(address: str) -> str:
-    """Return `GET /index.html?…`: without the user, and without the query, which may contain tokens."""
-    before, query, _ = address.partition("#")[0].partition("?")
-    return "GET /" + before.partition("/")[2] + ("?…" if query else "")

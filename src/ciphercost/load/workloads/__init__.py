@@ -4,8 +4,18 @@ title, measures        one line each, for `list` and the reports
 languages              the language of its operations: `sql` (default), `http`, or `kv` (commands of a key-value store). Decides which servers can run it
 read_only              its operations change nothing, so both arms can run the same ones and must return the same rows
 per_request            each operation opens its own connection
+draw                   `even`: any stretch of operations has each transaction as often as its weight says; `random` (default): by chance
+lengths                for a web server: [[REQUESTS, CONNECTIONS], …]: so many requests go by one connection before the client closes it,
+                       in so many of the connections; without it they stay open
+protocol               how its statements travel unless --protocol is given: simple, extended or prepared
+[shapes]               of a workload made from logs of statements: the statements of each class without their values, for people
+written_for            dialect of its statements, postgresql or mysql; only servers of this dialect can run it. Empty: all servers of its languages
+rate                   open loop: operations per second unless --rate is given
+traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
 arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
 clients                default number of connections (capacity regime)
+operation              one slice is one execution of an operator's task, by what `measure/operations` has under this name: `backup`, `restart` …;
+                       its transactions are what else it needs, such as changes before a crash
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [choices]              words for `--set NAME=WORD`; the first is the default: connection = kept | per-insert
 loop                   true: its cells report statements, bytes and round trips per operation (`chatter`), with any client
@@ -20,7 +30,8 @@ loaded                 SQL that runs after these rows are inserted
 beside                 a control cell, measured together with a `tls` cell on a server that ciphercost starts: the part of the cost that is not cryptography
 large                  a statement or request with one large response, after which memory per connection is measured; empty: there is none
 check                  SQL that reads, and must return the same on both arms
-[[transaction]]        name, weight, script; for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
+[[transaction]]        name, weight, script; constants: variables with the texts that they always have;
+                       for a web server the script holds requests: GET /path?of=:it, POST /path body, THINK microseconds,
                        and SECURE before a request that is also encrypted with --set share=checkout; values: how many secret values it
                        seals, opens and searches for, as expressions over the parameters: { sealed = "1", opened = ":rows" }. If a
                        transaction has none, reports don't tell what a value costs
@@ -38,6 +49,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -48,11 +60,13 @@ import msgspec
 from ciphercost.load import commands, opened, requests, script, secret_sql
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
 from ciphercost.load.program import Load, Program, Tables
-from ciphercost.load.script_parts import OPEN, SEAL, Script
+from ciphercost.load.script_parts import OPEN, SEAL, Script, Variable
 from ciphercost.load.tables import people
+from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
-from ciphercost.model.spec import Language
+from ciphercost.model.spec import WORKLOAD_FILE, Draw, Language, QueryMode
+from ciphercost.model.traffic import Bin, Traffic
 
 PEOPLE_BATCH = 250
 """People per INSERT, if the server accepts several rows."""
@@ -65,6 +79,8 @@ class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     weight: int = 1
     values: dict[Literal["sealed", "opened", "searched"], str] | None = None
     """Secret values that it encrypts, decrypts and searches for, as expressions over the parameters. None: not told."""
+    constants: dict[str, str] = {}
+    """Variables with the texts that they always have, such as values of a log."""
 
 
 class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -85,7 +101,15 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     read_only: bool = False
     per_request: bool = False
     clients: int = 4
+    operation: str = ""
     arrivals: Arrivals = "even"
+    draw: Draw = "random"
+    lengths: tuple[Bin, ...] = ()
+    rate: Amount = 0.0
+    traffic: Traffic | None = None
+    protocol: Literal["", QueryMode] = ""
+    written_for: str = ""
+    shapes: dict[str, str] = {}
     parameters: dict[str, int | str] = {}
     choices: dict[str, list[str]] = {}
     loop: bool = False
@@ -96,6 +120,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     together: str = ""
     directory: str = ""
     """Where the user's file is, if its statements are the user's."""
+    file: str = ""
+    """The user's file that it was read from; empty: it is one of ciphercost's."""
     own_sql: bool = False
     """The statements are the user's, so a function call may look like one of our macros without being one."""
 
@@ -108,13 +134,23 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Workload:
-    """Return the workload of that name. Raises UsageError with the nearest name."""
+    """Return the workload of that name, or of that file. Raises UsageError with the nearest name."""
+    if name.endswith(WORKLOAD_FILE):
+        from ciphercost.load import workload_file
+
+        return workload_file.read(Path(name))
     study, slash, transaction = name.partition("/")
     if slash:
         return of_study(study, transaction)
     if name not in names():
         raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
     return read(resources.files(__name__).joinpath(f"{name}.toml").read_text(), name)
+
+
+@cache
+def operation_of(name: str) -> str:
+    """The operator's task that a workload of this name is: `backup`; empty: it is none."""
+    return get(full_name(name)).operation if full_name(name) in names() else ""
 
 
 def full_name(name: str) -> str:
@@ -262,7 +298,9 @@ def prepare(
             yield transaction.name, transaction.weight, commands.parse(text, own, here)
             return
         if workload.own_sql:
-            yield transaction.name, transaction.weight, script.parse(text, own, here, dialect=dialect, simple=simple)
+            given = [Variable(name, "constant", value=value) for name, value in transaction.constants.items()]
+            parsed_script = script.parse(text, own, here, given, dialect, simple=simple)
+            yield transaction.name, transaction.weight, parsed_script
             return
         sets = hospital_sql.variables(text, yield_records()) if workload.records else []
         # A transaction becomes one script per set of values, and the scripts share its weight. So all weights are
@@ -319,10 +357,16 @@ def prepare(
         read_only=workload.read_only or all(agent_script.read_only for _, _, agent_script in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
+        operation=workload.operation,
         documents=documents,
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,
         loop=workload.loop,
+        draw=workload.draw,
+        lengths=workload.lengths,
+        rate=workload.rate,
+        mode=workload.protocol or "prepared",
+        holds_values=bool(workload.written_for),
         values=_values(workload, parameters, where),
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
@@ -344,7 +388,11 @@ def _values(workload: Workload, parameters: Mapping[str, int | str], where: str)
 
 def _place(workload: Workload, transaction: Transaction) -> str:
     """What an error in a script begins with."""
-    return f"--sql {transaction.name}" if workload.own_sql else f"workload {workload.name}, {transaction.name}"
+    return (
+        f"--sql {transaction.name}"
+        if workload.own_sql and not workload.file
+        else f"workload {workload.name}, {transaction.name}"
+    )
 
 
 def _none() -> Iterator[Any]:

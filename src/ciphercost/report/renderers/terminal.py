@@ -116,7 +116,7 @@ def _head(head: Sequence[str]) -> tuple[str, str, str, str]:
     """The first line of a table of figures: what the figures are stands above the names of its rows."""
     name, figure, interval, beside = head
     between = " " if figure.endswith(" by") else ": "
-    return f"{name}{between}{figure}", "", "95 % CI" if interval else "", beside
+    return f"{name}{between}{figure}", "", interval.replace("95 % interval", "95 % CI"), beside
 
 
 def _table(of: Table) -> Iterator[str]:

@@ -19,6 +19,7 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("machine_cpu_per_op", "… with kernel threads", "more", "less"),
     ("client_cpu_per_op", "client CPU per operation", "more", "less"),
     ("hop_cpu_per_op", "the hop's CPU per operation", "more", "less"),
+    ("duration", "duration", "longer", "shorter"),
     ("throughput", "operations per second", "more", "fewer"),
     ("rate_at_objective", "operations/s at the objective", "more", "fewer"),
     ("latency_p50", "latency p50", "higher", "lower"),
@@ -129,6 +130,8 @@ def rows(cell: Cell) -> Iterator[Row]:
     # An embedded database runs in the agent: first its own CPU time, then that with kernel threads.
     order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and cell.embedded)
     for key, _, more, less in (*order, *METRICS[3:]):
+        if key == "throughput" and "duration" in cell.overhead:
+            continue  # one operation a slice: it is the inverse
         if key not in cell.overhead or (cell.layer == "rest" and key == "disk_bytes_per_op") or is_noise(cell, key):
             continue
         estimate = cell.overhead[key]
@@ -146,7 +149,7 @@ def main_metric(cell: Cell) -> str:
     """The metric of a cell's verdict: `throughput`, or `latency_p50` if there is only an open loop; empty without figures."""
     if cell.imported is not None:
         return imported_metric(cell.overhead)
-    return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
+    return next((key for key in ("duration", "throughput", "latency_p50") if key in cell.overhead), "")
 
 
 def lead_metric(cell: Cell) -> str:

@@ -13,6 +13,8 @@ WORDS = {
     "command": ("valkey", "redis", "memcached"),
 }
 """The users' words, by engine. An engine without one has operations."""
+TASKS = {"backup": "backup", "restart": "restart", "encrypt-existing": "conversion"}
+"""The words for an operator's tasks, by the record's name for each."""
 FEW_CONNECTS = 0.01
 """New connections per operation up to which an operation is what it sends."""
 
@@ -25,6 +27,8 @@ def of_engine(engine: str) -> str:
 def of(cell: Cell) -> str:
     """What the cell's operations are called: the users' word if each is one round trip on an open connection."""
     arm = cell.arms.get("plain", {})
+    if task := arm.get("operation"):
+        return TASKS.get(task, OPERATION)
     opens = arm.get("connects", 0) > FEW_CONNECTS * arm.get("operations", 0)
     return OPERATION if cell.layer != "transit" or opens or round_trips(cell) >= 2 else of_engine(cell.engine)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate import disturbance, failures, plausible
 from ciphercost.estimate.imported import imported_metric
-from ciphercost.estimate.notation import NO_CHANGE, of_what
+from ciphercost.estimate.notation import NO_CHANGE, TIMES, of_what
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Parts, Result, UnitCost
 from ciphercost.report import objective_text
@@ -32,7 +32,7 @@ def verdict(cell: Cell) -> str:
     rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
     if cell.mode == "quick":
         rests += "; this server pair only"
-    what = "throughput" if "throughput" in cell.overhead else "latency"
+    what = next((name for name in ("duration", "throughput") if name in cell.overhead), "latency")
     words = {
         "differs": f"{what} differs",
         "equivalent": f"no difference in {what} larger than the margin (default: 1 %)",
@@ -316,7 +316,8 @@ def _of_one_mechanism(
         if len(added) == 1:
             cell = added[0][0]
             core = "On one core, client included, it" if cell.regime == "one-core" and not cell.embedded else "It"
-            yield f"{core} {_does(cell, 'throughput')}{_how_sure(cell, 'throughput')}."
+            key = "duration" if "duration" in cell.overhead else "throughput"
+            yield f"{core} {_does(cell, key)}{_how_sure(cell, key)}."
     if others:
         yield _of_rates([cell for cell, _ in others], [label for _, label in others], only)
 
@@ -393,6 +394,8 @@ def _does(cell: Cell, key: str) -> str:
     change, known = cost(key, estimate), f"(95 % CI {bounds(key, estimate)})"
     if change == NO_CHANGE:
         return f"shows no change in {what} {known}"
+    if key == "duration":
+        return f"takes {change}{' as long' * change.endswith(TIMES)} {known}"
     verb = "does" if key == "throughput" else "uses" if "cpu" in key else "shows"
     return f"{verb} {of_what(change, what)} {known}"
 

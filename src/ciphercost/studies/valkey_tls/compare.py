@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.studies import figures, in_turn, pairs, ran_on
+from ciphercost.studies import figures, in_turn, pairs, ran_on, without_runs
 from ciphercost.studies.valkey_tls import findings, published
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SETS, RATE = "sets/s", "operations/s"
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every operation; none of an arm that was not proven."""
     unproven = pairs.unproven(record)
-    kept = record if not unproven else _without_runs(record)
+    kept = record if not unproven else without_runs(record)
     ours = {(cell.workload.rpartition("/")[2], cell.clients): cell for cell in cells}
     all_figures = [figure for name in study.operations for figure in operation(study, kept, name, ours.get((name, 1)))]
     for (name, clients), cell in ours.items():
@@ -36,11 +36,6 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         findings.findings(study, kept, ours),
         complete=record.complete and not unproven,
     )
-
-
-def _without_runs(record: StudyRecord) -> StudyRecord:
-    """The same record, whose runs were on arms that were not proven."""
-    return StudyRecord(record.format, record.study, record.engine, record.mechanism, settings=record.settings)
 
 
 def figure_of(operation: str) -> str:

@@ -10,6 +10,7 @@ from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.saturation import in_short
 from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.web_tls import changes, compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
@@ -158,13 +159,6 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
         if any(disturbance.state(cell) for cell in cells):
             note += f" {bottleneck.OTHERS[0].upper()}{bottleneck.OTHERS[1:]}."
         yield Sheet("What limited each cell of our method, %", ("", "clients", "http", "https"), rows, note)
-
-
-def in_short(used: Sequence[bottleneck.Use]) -> str:
-    """`server 98`; if nothing was saturated `-: server 73, client 79, disk 0`."""
-    full = bottleneck.limits(used)
-    words = ", ".join(f"{use.short} {100 * min(1.0, use.share):.0f}" for use in full or used)
-    return words if full else f"-: {words}"
 
 
 # ── what it comes down to ─────────────────────────────────────────────────────────────────────────────────────────────

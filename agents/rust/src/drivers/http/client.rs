@@ -36,6 +36,10 @@ pub struct Client<E: Exchange> {
     /// The current request and its progress.
     pub number: usize,
     pub stage: Stage,
+    /// Its number in the arm, the number of connections that it has had, and how many requests the open one still carries.
+    own: u64,
+    had: u64,
+    left: u64,
     /// Its connection was opened for it, so it can't have been closed for being idle.
     fresh: bool,
     /// Keep the response, whatever its status.
@@ -49,8 +53,12 @@ pub struct Client<E: Exchange> {
 }
 
 impl<E: Exchange> Client<E> {
-    pub fn new(site: Arc<Site<E>>, main: Line<E>, clear: Option<Line<E>>, polled: bool) -> Client<E> {
+    pub fn new(site: Arc<Site<E>>, main: Line<E>, clear: Option<Line<E>>, polled: bool, own: u64) -> Client<E> {
+        let left = site.lengths.as_ref().map_or(u64::MAX, |lengths| lengths.of(own, 0));
         Client {
+            own,
+            had: 0,
+            left,
             site,
             main,
             clear,
@@ -85,10 +93,14 @@ impl<E: Exchange> Client<E> {
     /// The connection of the current request, if any.
     #[inline]
     pub fn current(&mut self) -> Option<(&E::Request, &mut Line<E>)> {
-        match (self.errands.get(self.number), &mut self.clear) {
-            (Some(Errand::Request { clear: true, request }), Some(clear)) => Some((request, clear)),
-            (Some(Errand::Request { request, .. }), _) => Some((request, &mut self.main)),
-            _ => None,
+        let Some(Errand::Request { clear, request, last }) = self.errands.get(self.number) else { return None };
+        let request = match last {
+            Some(last) if self.left <= 1 => last,
+            _ => request,
+        };
+        match &mut self.clear {
+            Some(line) if *clear => Some((request, line)),
+            _ => Some((request, &mut self.main)),
         }
     }
 
@@ -150,6 +162,10 @@ impl<E: Exchange> Client<E> {
     fn reopen(&mut self) -> Result<()> {
         self.fresh = true;
         self.stage = Stage::Opening;
+        if let Some(lengths) = &self.site.lengths {
+            self.had += 1;
+            self.left = lengths.of(self.own, self.had);
+        }
         if self.polled {
             self.since_ns = coarse_ns();
         }
@@ -354,8 +370,10 @@ impl<E: Exchange> Client<E> {
     #[inline]
     fn answered(&mut self, operation: &Operation) {
         let querying = self.querying;
+        self.left = self.left.saturating_sub(u64::from(!querying));
+        let over = self.left == 0;
         let Some((request, line)) = self.current() else { return };
-        let keep = line.exchange.keep();
+        let keep = line.exchange.keep() && !over;
         let response = line.exchange.response();
         let hash = response.body.hash;
         let success = matches!(response.status, 200..300 | 304) || querying;

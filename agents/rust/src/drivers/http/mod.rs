@@ -70,7 +70,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
     let (arm, opened) = opening::open(pool, |number| {
         let clear = target_of_clear.as_ref().map(|target| Line::new(target.clone(), polled, pool.per_request));
         let main = Line::new(target.clone(), polled, pool.per_request);
-        let mut client = Client::<E>::new(site.clone(), main, clear, polled);
+        let mut client = Client::<E>::new(site.clone(), main, clear, polled, number as u64);
         // If each operation opens its own connections, try them here once.
         if number > 0 && pool.per_request {
             return Ok((client, None));

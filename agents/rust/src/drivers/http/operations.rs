@@ -57,7 +57,7 @@ impl<E: Exchange> Connection for Client<E> {
     fn query(&mut self, sql: &str) -> Result<Rows> {
         let statement = Statement { sql: sql.to_string(), parameters: Vec::new(), ..Statement::default() };
         let asked = Asked::read(&statement, &self.site.path, &self.site.headers)?;
-        let errand = self.site.errand(asked, self.site.per_request)?;
+        let errand = self.site.errand(asked, self.site.per_request, None)?;
         let before = std::mem::replace(&mut self.errands, Arc::new(vec![errand]));
         self.listen();
         self.querying = true;

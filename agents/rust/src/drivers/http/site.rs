@@ -3,6 +3,7 @@
 use super::exchange::{Exchange, Place};
 use super::statement::Asked;
 use crate::failure::{Failure, Result};
+use crate::lengths::Lengths;
 use crate::message::Http;
 use crate::program::Script;
 use crate::think::Think;
@@ -23,6 +24,8 @@ pub struct Site<E: Exchange> {
     /// Headers of every request, one a line.
     pub headers: String,
     pub per_request: bool,
+    /// None: connections stay open.
+    pub lengths: Option<Lengths>,
     pub patience: Patience,
     /// The script that was prepared last, and its requests.
     ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
@@ -30,7 +33,12 @@ pub struct Site<E: Exchange> {
 
 /// A prepared statement.
 pub enum Errand<R> {
-    Request { clear: bool, request: R },
+    Request {
+        clear: bool,
+        request: R,
+        /// The same as the last one of its connection, where connections carry a number of requests.
+        last: Option<R>,
+    },
     Think(Think),
 }
 
@@ -44,6 +52,8 @@ impl<E: Exchange> Site<E> {
             path: asked.path.clone(),
             headers: asked.headers.0.clone(),
             per_request,
+            // Checked when the message was read.
+            lengths: Lengths::read(&asked.lengths).unwrap_or_default(),
             patience,
             ready: Mutex::new(None),
         }
@@ -69,9 +79,11 @@ impl<E: Exchange> Site<E> {
                 errands.push(match Think::read(statement)? {
                     Some(think) => Errand::Think(think),
                     None => {
-                        let asked = Asked::read(statement, &self.path, &self.headers)?;
-                        let last = std::mem::take(&mut last[usize::from(asked.clear)]);
-                        self.errand(asked, last)?
+                        let asked = || Asked::read(statement, &self.path, &self.headers);
+                        let first = asked()?;
+                        let last = std::mem::take(&mut last[usize::from(first.clear)]);
+                        let closing = self.lengths.as_ref().map(|_| asked()).transpose()?;
+                        self.errand(first, last, closing)?
                     }
                 });
             }
@@ -82,13 +94,15 @@ impl<E: Exchange> Site<E> {
         Ok(errands)
     }
 
-    pub fn errand(&self, asked: Asked, last: bool) -> Result<Errand<E::Request>> {
+    /// `closing`: the same request once more, where it may be the last one of its connection.
+    pub fn errand(&self, asked: Asked, last: bool, closing: Option<Asked>) -> Result<Errand<E::Request>> {
         let clear = asked.clear;
         let place = match &self.clear_place {
             Some(place) if clear => place,
             None if clear => return Err(Failure::statement("CLEAR: no clear_port was given to go to")),
             _ => &self.place,
         };
-        Ok(Errand::Request { clear, request: E::compile(asked, place, last) })
+        let closing = closing.map(|asked| E::compile(asked, place, true));
+        Ok(Errand::Request { clear, request: E::compile(asked, place, last), last: closing })
     }
 }

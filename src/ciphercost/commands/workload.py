@@ -1,0 +1,114 @@
+"""`ciphercost workload`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ciphercost.commands import _completers
+from ciphercost.commands._measure import write, write_or_print
+from ciphercost.commands._options import NO_PROGRESS, options
+from ciphercost.commands._say import Loading, note
+from ciphercost.model.errors import UsageError
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@options(
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="FILE.toml",
+        help="File of the workload, for `run --workload FILE.toml`. Without it only the page is printed.",
+    ),
+    click.option(
+        "--html",
+        "page",
+        type=click.Path(path_type=Path),
+        metavar="FILE.html",
+        help="Also write what was found as a web page.",
+    ),
+    click.option(
+        "--format",
+        "format_",
+        metavar="FORMAT",
+        help="Format of the logs: combined (also common), haproxy or json-web. [default: their content shows it]",
+        shell_complete=_completers.log_formats,
+    ),
+    click.option(
+        "--keep-paths",
+        is_flag=True,
+        help="Web: keep the paths of GET and HEAD requests, without their queries, to request them from a site of yours (--url). "
+        "[default: the workload has no path]",
+    ),
+    click.option("--writes", is_flag=True, help="SQL: keep statements that write. [default: only those that read]"),
+    click.option(
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="With --regime latency, operations come this many times as often as in the busiest hour of the logs. [default: 1]",
+    ),
+    click.option(
+        "--keep-alive",
+        metavar="DURATION",
+        help="Web: idle time after which a connection counts as closed, where the log does not tell connections apart. [default: 75s, nginx's]",
+    ),
+    NO_PROGRESS,
+)
+def workload(
+    files: tuple[Path, ...],
+    output: Path | None,
+    page: Path | None,
+    format_: str | None,
+    keep_paths: bool,
+    writes: bool,
+    speed: float,
+    keep_alive: str | None,
+    no_progress: bool,
+) -> None:
+    """Make a workload from your server's logs.
+
+    Reads access logs of nginx, Apache, Caddy and HAProxy, also compressed and rotated ones, and shows what they hold: requests by class, sizes,
+    connections, arrivals, and the lines left out. The workload repeats that mix with documents of the logged sizes. No path, address or
+    user of the logs is in it, unless you give --keep-paths.
+
+    \b
+      ciphercost workload /var/log/nginx/access.log* -o mine.toml
+      ciphercost run nginx:tls --workload mine.toml
+    """
+    from ciphercost.load import units, workload_file
+    from ciphercost.report import traffic_document
+    from ciphercost.report.formats import html
+    from ciphercost.report.renderers import terminal
+    from ciphercost.runs import workload_from_logs
+
+    if not 0 < speed <= 1e6:
+        raise UsageError(f"--speed {speed:g}: must be above 0 and at most 1,000,000")
+    if output and output.suffix != ".toml":
+        raise UsageError(f"-o {output}: the name of a workload's file must end with .toml, so that --workload knows it")
+    asked = workload_from_logs.Asked(format_ or "", keep_paths, writes, speed)
+    if keep_alive:
+        asked = asked._replace(keep_alive=max(1, round(units.duration(keep_alive, "--keep-alive"))))
+    loading = Loading()
+    shows = (lambda _: None) if no_progress else (lambda read: loading.show(_progress(read)))
+    found, made = workload_from_logs.read(files, asked, shows)
+    if not no_progress:
+        loading.say(f"read {found.lines:,} lines of {found.files:,} file{'s' * (found.files != 1)}")
+    document = traffic_document.of(found)
+    if output:
+        write(output, workload_file.write(made, workload_from_logs.comments(found, made, output)))
+    if page:
+        write(page, html.render_document(document) + "\n")
+    write_or_print(terminal.text(document), None)
+    if output:
+        note(workload_from_logs.next_step(made, output))
+
+
+def _progress(read: object) -> str:
+    from ciphercost.runs.workload_from_logs import Read
+
+    assert isinstance(read, Read)
+    return f"reading: {read.bytes / max(1, read.of):.0%} of {read.of / 1e6:,.0f} MB, {read.lines:,} lines"

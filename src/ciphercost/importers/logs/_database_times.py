@@ -1,0 +1,79 @@
+"""Times in the logs of database servers. Pure.
+
+Zones are taken as UTC unless a time has an offset, because an abbreviation such as CST names several zones: intervals between lines are
+right, and hours of the day are those that the log shows.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from functools import lru_cache
+
+STAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)([.,]\d+)?(?: ?(Z\b|[+-]\d\d(?::?\d\d)?\b|[A-Z]{2,5}\b))?"
+)
+"""`2024-01-31 12:00:00.123 CET`, `2024-01-31T12:00:00.123456Z`, `…+02:00`."""
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+_SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d)")
+_SHORT = re.compile(r"(\d\d)(\d\d)(\d\d) +(\d{1,2}):(\d\d):(\d\d)(\.\d+)?")
+SYSLOG_YEAR = 2000
+"""The year of a time that states none. A leap year, so that it has every day."""
+
+
+@lru_cache(4096)
+def _minute(year: int, month: int, day: int, hour: int, minute: int) -> int:
+    return timegm((year, month, day, hour, minute, 0))
+
+
+def stamp(match: re.Match[str], zones: set[str]) -> float:
+    """Seconds since 1970 of a match of STAMP; 0 if there is no such day. Its zone is added to `zones`."""
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    try:
+        seconds = _minute(int(year), int(month), int(day), int(hour), int(minute)) + int(second)
+    except ValueError:
+        return 0.0
+    if fraction:
+        seconds += float("0." + fraction[1:])  # type: ignore[assignment]
+    zones.add(zone or "")
+    return seconds - (_offset(zone) if zone and zone[0] in "+-" else 0)
+
+
+@lru_cache(64)
+def _offset(zone: str) -> int:
+    digits = zone[1:].replace(":", "")
+    seconds = int(digits[:2]) * 3600 + int(digits[2:] or 0) * 60
+    return -seconds if zone[0] == "-" else seconds
+
+
+def of(text: str, zones: set[str]) -> float:
+    """Seconds since 1970 of a text that begins with a time; 0: it does not."""
+    match = STAMP.match(text)
+    return stamp(match, zones) if match else 0.0
+
+
+def syslog(text: str, zones: set[str]) -> float:
+    """Seconds since 1970 of a text that begins with `Feb 11 13:15:39`, in SYSLOG_YEAR; 0: it does not."""
+    match = _SYSLOG.match(text)
+    if match is None or match[1] not in _MONTHS:
+        return of(text, zones)
+    month, day, hour, minute, second = match.groups()
+    return float(_minute(SYSLOG_YEAR, _MONTHS[month], int(day), int(hour), int(minute)) + int(second))
+
+
+def short(text: str, zones: set[str]) -> float:
+    """Seconds since 1970 of a text that begins with `240131 12:00:00`, as MySQL before 5.7 and MariaDB write it; 0: it does not."""
+    match = _SHORT.match(text)
+    if match is None:
+        return of(text, zones)
+    year, month, day, hour, minute, second, fraction = match.groups()
+    try:
+        seconds = float(_minute(2000 + int(year), int(month), int(day), int(hour), int(minute)) + int(second))
+    except ValueError:
+        return 0.0
+    return seconds + float(fraction or 0)

@@ -1,0 +1,129 @@
+"""Messages of PostgreSQL's log, in whatever form they were written → statements. Pure.
+
+What is logged with `log_statement`, `log_duration` and `log_min_duration_statement`: PostgreSQL's manual, chapter "Error Reporting and Logging".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ciphercost.importers.logs._sql import EMPTY, Event, Fact, Ignored, Logged
+from ciphercost.model.spec import QueryMode
+
+_STATEMENT = re.compile(
+    r"(?:duration: (?P<ms>\d+(?:\.\d+)?) ms\s*)?"
+    r"(?:(?P<simple>statement|query)|(?P<fetch>execute fetch from)|(?P<step>execute|parse|bind|fastpath function call)(?=[ :]))?"
+    r"(?: (?P<name>[^\n:]*?))?(?::\s+(?P<sql>.*)|\s*)",
+    re.DOTALL,
+)
+"""`duration: 0.1 ms  execute S_1: SELECT …`. Each part may be missing."""
+_PARAMETER = re.compile(r"\$(\d+) = (?:(NULL)\b|'((?:[^']|'')*)')(?:, |\Z)")
+_PARAMETERS = re.compile(r"\s*parameters: (?=\$1 = )", re.IGNORECASE)
+CUT = "..."
+"""Ends a value that `log_parameter_max_length` cut off."""
+_UNNAMED = ("", "<unnamed>")
+FAILED = ("ERROR", "FATAL", "PANIC")
+OTHER = "messages of the server that are no statements"
+FETCHED = "fetches of further rows"
+
+
+class Message(NamedTuple):
+    """An entry of the log."""
+
+    session: str
+    line: int
+    at: float
+    severity: str
+    """LOG, ERROR, DETAIL …"""
+    text: str
+    detail: str | None = None
+    """None: it comes as an entry of its own, if at all."""
+    statement: str = ""
+    """Of an error: the statement, if it comes with it."""
+
+
+class Statements:
+    """Makes events of the entries of one log, in their order."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Logged] = {}
+        """By session: the statement whose parameters come in the next entry."""
+
+    def take(self, message: Message) -> Iterator[Event]:
+        """Yield what this entry says, and what was held back for it."""
+        held = self._held.pop(message.session, None)
+        if held is not None:
+            if message.severity == "DETAIL":
+                yield held._replace(parameters=parameters(message.text))
+                return
+            yield held
+        if message.severity == "LOG":
+            yield from self._log(message)
+        elif message.severity in FAILED:
+            yield Fact(message.session, message.line, "failed", message.at, sql=message.statement)
+        elif message.severity == "STATEMENT":
+            yield Fact(message.session, message.line, "failed", message.at, sql=message.text)
+        elif message.severity not in ("DETAIL", "HINT", "CONTEXT", "QUERY", "LOCATION"):
+            yield Ignored(message.line, OTHER)
+
+    def finish(self) -> Iterator[Event]:
+        """Yield what was held back at the end of the log."""
+        yield from self._held.values()
+        self._held.clear()
+
+    def _log(self, message: Message) -> Iterator[Event]:
+        session, line, at, _, text, detail, _ = message
+        if text.startswith("disconnection:"):
+            yield Fact(session, line, "end", at)
+            return
+        if text.startswith("connection authorized:"):
+            yield Fact(session, line, "begin", at)
+            return
+        match = _STATEMENT.fullmatch(text) if text.startswith(("duration: ", "statement: ", "execute ")) else None
+        if match is None:
+            yield Ignored(line, OTHER)
+            return
+        seconds = float(match["ms"] or 0) / 1e3
+        sql = match["sql"]
+        if match["simple"] and not sql:
+            yield Ignored(line, EMPTY)
+        elif match["simple"]:
+            yield Logged(session, line, sql, at - seconds, "simple", (), seconds)
+        elif match["step"] == "execute" and sql:
+            sent: QueryMode = "extended" if (match["name"] or "").strip() in _UNNAMED else "prepared"
+            logged = Logged(session, line, sql, at - seconds, sent, (), seconds)
+            if "$1" not in sql:
+                yield logged
+            elif detail is None:
+                self._held[session] = logged._replace(parameters=None)
+            else:
+                yield logged._replace(parameters=parameters(detail))
+        elif match["fetch"]:
+            yield Ignored(line, FETCHED)
+        elif match["step"]:
+            yield Ignored(line, "steps before a statement runs (parse, bind)")
+        elif match["ms"] and not sql:
+            yield Fact(session, line, "took", at, seconds)
+        else:
+            yield Ignored(line, OTHER)
+
+
+def parameters(detail: str) -> tuple[str | None, ...] | None:
+    """The values in `Parameters: $1 = '5', $2 = NULL`. None: there are none, or one was cut off."""
+    begin = _PARAMETERS.match(detail)
+    if begin is None:
+        return None
+    values: list[str | None] = []
+    at = begin.end()
+    while at < len(detail):
+        match = _PARAMETER.match(detail, at)
+        if match is None or int(match[1]) != len(values) + 1:
+            return None
+        value = None if match[2] else match[3].replace("''", "'")
+        if value is not None and value.endswith(CUT):
+            return None
+        values.append(value)
+        at = match.end()
+    return tuple(values)

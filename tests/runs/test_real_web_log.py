@@ -1,0 +1,72 @@
+"""Whole runs of workloads that were made from access logs, on a server that ciphercost starts and on one of the user's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ciphercost.engines import Server
+from conftest import RequireServer
+from test_real import ciphercost, measured, result_of
+from test_real_web import QUICK, site_and_server, urls
+from web_servers import Site
+
+__all__ = ["site_and_server"]
+LINE = '192.0.2.{} - - [01/Jan/2026:00:00:{:02} +0000] "{} {} HTTP/1.1" {} {} "-" "test" 0.002 {} {}\n'
+
+
+def log(path: Path) -> Path:
+    """300 connections with one request, 100 with seven: 1,000 requests; of ten, seven GETs of two sizes, one of 304, one 404 and one POST."""
+    lines = []
+    number = 0
+    for connection in range(400):
+        for nth in range(1, 8 if connection % 4 == 3 else 2):
+            kind = number % 10
+            asked = [("GET", "/a", 200, 1000)] * 6 + [("GET", "/index.html", 200, 50_000), ("GET", "/a", 304, 0)]
+            method, place, status, size = [*asked, ("GET", "/none", 404, 150), ("POST", "/form", 200, 20)][kind]
+            lines.append(LINE.format(connection % 200, number % 60, method, place, status, size, connection, nth))
+            number += 1
+    path.write_text("".join(lines))
+    return path
+
+
+def test_the_mix_of_a_log_is_measured_with_its_connections(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    log(tmp_path / "access.log")
+    made = ciphercost("workload", "access.log", "-o", "mine.toml", "--html", "found.html", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "1,000 of 1,000 lines are requests (combined)" in made.stdout
+    assert "ciphercost run nginx:tls --workload mine.toml" in made.stderr
+    assert "read 1,000 lines of 1 file" in made.stderr
+    assert "<html" in (tmp_path / "found.html").read_text()
+    done = measured("run", "nginx:tls", "--workload", "mine.toml", *QUICK, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    assert (cell["status"], cell["workload"]) == ("ok", "mine")
+    for arm in ("plain", "encrypted"):
+        figures = cell["arms"][arm]
+        assert figures["errors"] == 0
+        assert figures["connects"] / figures["operations"] == pytest.approx(400 / 1000, rel=0.25)
+    assert cell["handshakes"]["full"] > 0
+    assert "server-closes" not in {warning["code"] for warning in cell["warnings"]}
+    plan = json.loads(next((tmp_path / "runs").iterdir()).joinpath("plan.json").read_text())
+    assert plan["cells"][0]["draw"] == "even"
+
+
+def test_the_paths_of_a_log_are_requested_from_a_site_of_the_users(
+    tmp_path: Path, site_and_server: tuple[Site, Server]
+) -> None:
+    log(tmp_path / "access.log")
+    text = (tmp_path / "access.log").read_text().replace("/a ", "/index.html ")
+    (tmp_path / "access.log").write_text(text)
+    made = ciphercost("workload", "access.log", "-o", "paths.toml", "--keep-paths", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    plain, encrypted = urls(site_and_server[1])
+    argv = ("--url", plain, "--url", encrypted, "--ca", "ca.pem", *QUICK, "--json", "out.json")
+    done = measured("run", "url:tls", "--workload", "paths.toml", *argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    assert cell["status"] == "ok"
+    assert cell["arms"]["plain"]["errors"] == cell["arms"]["encrypted"]["errors"] == 0
