@@ -395,7 +395,7 @@ def _does(cell: Cell, key: str) -> str:
     if change == NO_CHANGE:
         return f"shows no change in {what} {known}"
     if key == "duration":
-        return f"takes {change}{' as long' * change.endswith(TIMES)} {known}"
+        return f"takes {change.replace(' shorter', ' less time')}{' as long' * change.endswith(TIMES)} {known}"
     verb = "does" if key == "throughput" else "uses" if "cpu" in key else "shows"
     return f"{verb} {of_what(change, what)} {known}"
 
