@@ -170,7 +170,7 @@ def _workload(
         read_only=True,
         draw="even",
         lengths=tuple(lengths(traffic.connections.lengths)),
-        rate=round(busiest_rate(traffic) * speed, 3),
+        rate=round(traffic.busiest_rate * speed, 3),
         arrivals="random",
         parameters={"http": 1},
         documents=documents,
@@ -179,12 +179,6 @@ def _workload(
         ],
         traffic=kept(traffic),
     )
-
-
-def busiest_rate(traffic: Traffic) -> float:
-    """Requests per second of the busiest hour; of the whole period, if that is shorter than an hour."""
-    busiest = traffic.busiest
-    return busiest.operations / min(3600.0, max(1.0, traffic.seconds)) if busiest else 0.0
 
 
 def lengths(bins: Sequence[Bin]) -> list[Bin]:

@@ -56,6 +56,7 @@ class AgentProcess(NamedTuple):
 class DriverAgent(Agent, ABC):
     """An agent with one driver. `connect` takes the Rust agent's fields."""
 
+    draws_evenly = False
     title: str
     """The driver's name and version."""
 

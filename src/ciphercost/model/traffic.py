@@ -91,6 +91,10 @@ class Arrivals(msgspec.Struct, omit_defaults=True):
     """Operations in progress at once on average in a minute, and the number of such minutes. Empty: times are not logged."""
 
 
+HOUR = 3600
+"""Seconds."""
+
+
 class Hour(msgspec.Struct, array_like=True):
     """What came in one hour. Hours without operations and statements are left out."""
 
@@ -144,6 +148,13 @@ class Traffic(msgspec.Struct, omit_defaults=True):
     def busiest(self) -> Hour | None:
         """The hour with most operations."""
         return max(self.hours, key=lambda hour: hour.operations, default=None)
+
+    @property
+    def busiest_rate(self) -> float:
+        """Operations per second in the part of the busiest hour that the logs cover; 0: there are none."""
+        if (hour := self.busiest) is None:
+            return 0.0
+        return hour.operations / max(1.0, min(self.end, hour.start + HOUR) - max(self.begin, hour.start))
 
 
 def total(bins: Iterable[Bin]) -> int:

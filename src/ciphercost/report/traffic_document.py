@@ -57,8 +57,7 @@ def span(traffic: Traffic) -> str:
 def rate(traffic: Traffic) -> str:
     """Operations per second on average, and in the busiest hour."""
     text = f"{number(traffic.operations / max(1.0, traffic.seconds))}/s on average"
-    busiest = traffic.busiest
-    return f"{text}, {number(busiest.operations / 3600)}/s in the busiest hour" if busiest else text
+    return f"{text}, {number(traffic.busiest_rate)}/s in the busiest hour" if traffic.hours else text
 
 
 def number(value: float) -> str:
@@ -171,7 +170,7 @@ def _arrivals(traffic: Traffic) -> Iterator[Block]:
         when = datetime.fromtimestamp(busiest.start, UTC)
         yield Text(
             f"The busiest hour began on {when:%Y-%m-%d} at {when:%H:%M} UTC: {busiest.operations:,} {WORDS[traffic.kind][1]}, "
-            f"{number(busiest.operations / 3600)}/s, {sizes.size(busiest.bytes_out)}."
+            f"{number(traffic.busiest_rate)}/s, {sizes.size(busiest.bytes_out)}."
         )
     if arrivals.busiest_second:
         busy = total(arrivals.per_second)

@@ -31,9 +31,6 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
     traffic.left_out = found.left_out.found()
     if not made.transactions:
         raise UsageError(f"{source}: {_nothing(found, traffic)}")
-    busiest = traffic.busiest
-    # A log may be shorter than an hour.
-    rate = busiest.operations / min(3600.0, max(1.0, traffic.seconds)) if busiest else 0.0
     # One operation a connection: each of the workload opens its own.
     one_each = 0 < traffic.connections.per_connection < ONE_OPERATION
     workload = Workload(
@@ -46,7 +43,7 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
         per_request=one_each,
         clients=max(1, min(MOST_CLIENTS, found.clients)),
         draw="even",
-        rate=rate,
+        rate=round(traffic.busiest_rate, 3),
         protocol="" if one_each else made.protocol,
         traffic=traffic,
         shapes={name: " ".join(f"{shape};" for shape in each.shapes) for name, each in made.kept},

@@ -1,0 +1,24 @@
+"""What was found in logs: figures that follow from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ciphercost.model.traffic import Hour, Traffic
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "hours", "rate"),
+    [
+        (0.0, 7200.0, [Hour(0, 7200), Hour(3600, 3600)], 2.0),
+        (1800.0, 1810.0, [Hour(0, 500)], 50.0),
+        (3590.0, 3610.0, [Hour(0, 100), Hour(3600, 200)], 20.0),
+        (10.0, 10.0, [Hour(0, 3)], 3.0),
+        (0.0, 0.0, [], 0.0),
+    ],
+)
+def test_the_busiest_hours_rate_is_that_of_the_part_that_was_logged(
+    begin: float, end: float, hours: list[Hour], rate: float
+) -> None:
+    found = Traffic("web", ["common"], begin=begin, end=end, hours=hours)
+    assert found.busiest_rate == pytest.approx(rate)
