@@ -84,7 +84,13 @@ def test_a_spec_file_is_a_target(tmp_path: Path) -> None:
 
 def test_workloads_are_those_in_the_engines_language() -> None:
     assert asked("ciphercost run --workload ") == workloads.names()
-    assert asked("ciphercost run valkey:tls --workload ") == ["connect", "kv-get", "kv-set"]
+    assert asked("ciphercost run valkey:tls --workload ") == [
+        "connect",
+        "idle-connections",
+        "kv-get",
+        "kv-set",
+        "storm",
+    ]
     assert asked("ciphercost calibrate valkey --workload kv-g") == ["kv-get"]
 
 

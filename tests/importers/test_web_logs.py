@@ -225,7 +225,7 @@ def test_a_truncated_file_counts_up_to_its_end_and_says_so(tmp_path: Path) -> No
         (b"PK\x03\x04....", "a zip archive"),
         (b"Jan  1 00:00:01 host sshd[1]: Accepted password for root from 192.0.2.1\n" * 20, "has a known format"),
         (b"just some text\nand more\n", "none of its first 2 lines has a known format"),
-        (gzip.compress(b"x" * 100)[:12], "has a known format|the log is empty"),
+        (gzip.compress(b"x" * 100, mtime=0)[:12], "has a known format|the log is empty"),
     ],
 )
 def test_what_is_no_access_log_is_refused_with_its_name(tmp_path: Path, content: bytes, words: str) -> None:

@@ -14,7 +14,7 @@ import simulate
 from ciphercost.estimate import tally
 from ciphercost.estimate.statistics import Floats
 from ciphercost.model.spec import ARMS, CellSpec, Regime, Spec
-from ciphercost.plan import schedule
+from ciphercost.plan import schedule, settled
 
 Record = Callable[[str, object], None]
 CELL = CellSpec("postgresql", "tls")
@@ -252,7 +252,7 @@ def stationary(seed: int, autocorrelation: float, n: int, runs: int = 200) -> tu
 @pytest.mark.parametrize(("autocorrelation", "n"), [(0.0, 40), (0.3, 60), (0.5, 60), (0.5, 160)])
 def test_steady_noise_is_rarely_taken_for_a_warm_up(autocorrelation: float, n: int, record_property: Record) -> None:
     plain, encrypted = stationary(30, autocorrelation, n)
-    alarms = float(np.mean([not schedule.steady(p, e) for p, e in zip(plain, encrypted, strict=True)]))
+    alarms = float(np.mean([not settled.steady(p, e) for p, e in zip(plain, encrypted, strict=True)]))
     record_property("false alarms", alarms)
     print(f"\nwarm-up, AR(1) {autocorrelation}, {n} slices an arm: false alarms {alarms:.3f} (bar ≤ 0.05)", end="")
     assert alarms <= 0.05
@@ -263,7 +263,7 @@ def test_an_unfinished_warm_up_is_detected(constant: float, record_property: Rec
     n = 60
     plain, encrypted = stationary(31, 0.0, n)
     warm = -0.7 * np.exp(-np.arange(n) / n / constant)  # From half of the final throughput.
-    seen = float(np.mean([not schedule.steady(p + warm, e + warm) for p, e in zip(plain, encrypted, strict=True)]))
+    seen = float(np.mean([not settled.steady(p + warm, e + warm) for p, e in zip(plain, encrypted, strict=True)]))
     moved = warm[-1] - warm[int(0.75 * n)]
     record_property("seen", seen)
     print(f"\nwarm-up that moves {moved:.1%} in its last quarter: seen {seen:.3f} (bar ≥ 0.95)", end="")
@@ -273,16 +273,16 @@ def test_an_unfinished_warm_up_is_detected(constant: float, record_property: Rec
 def test_a_warm_up_of_only_one_arm_is_detected() -> None:
     plain, encrypted = stationary(32, 0.0, 60, runs=40)
     warm = -0.7 * np.exp(-np.arange(60) / 60)
-    assert np.mean([not schedule.steady(p, e + warm) for p, e in zip(plain, encrypted, strict=True)]) >= 0.95
+    assert np.mean([not settled.steady(p, e + warm) for p, e in zip(plain, encrypted, strict=True)]) >= 0.95
 
 
 def test_a_warm_up_that_is_over_is_over() -> None:
     plain, encrypted = stationary(33, 0.0, 120, runs=60)
     warm = -0.7 * np.exp(-np.arange(120) / 8)
-    assert np.mean([schedule.steady(p + warm, e + warm) for p, e in zip(plain, encrypted, strict=True)]) >= 0.95
+    assert np.mean([settled.steady(p + warm, e + warm) for p, e in zip(plain, encrypted, strict=True)]) >= 0.95
 
 
 def test_too_few_slices_are_never_steady_and_constant_ones_are() -> None:
-    few, enough = np.zeros(schedule.WARMUP_POINTS - 1), np.zeros(schedule.WARMUP_POINTS)
-    assert not schedule.steady(few, enough)
-    assert schedule.steady(enough, enough)
+    few, enough = np.zeros(settled.WARMUP_POINTS - 1), np.zeros(settled.WARMUP_POINTS)
+    assert not settled.steady(few, enough)
+    assert settled.steady(enough, enough)

@@ -16,7 +16,7 @@ from ciphercost.load import workloads
 from ciphercost.model import run_directory, schema
 from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.plan import schedule
+from ciphercost.plan import schedule, settled
 from ciphercost.runs import conclude, html_page, pipeline
 from fake import Fake
 
@@ -228,7 +228,7 @@ def test_the_warm_up_of_a_short_run_is_no_more_than_half_of_its_load(tmp_path: P
     measure(tmp_path, "quick", 1.0, slice_seconds=0.05)
     slices = list(run_directory.read_slices(tmp_path / "run"))
     warm_up = [record.length for record in slices if record.phase == "warmup"]
-    assert len(warm_up) >= 2 * schedule.WARMUP_POINTS
+    assert len(warm_up) >= 2 * settled.WARMUP_POINTS
     assert sum(warm_up) <= sum(record.length for record in slices) / 2
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ciphercost.measure.progress import Display
 from ciphercost.model.facts import CellFacts
-from ciphercost.plan import schedule
+from ciphercost.plan import schedule, settled
 
 WORTH_SAYING = 1.3
 """Times the planned load that the new estimate must be before it is printed; and SECONDS_MORE at least."""
@@ -37,7 +37,7 @@ def load_seconds(budget: schedule.Budget, slice_seconds: float, capacity: Mappin
         return max(least, int(seconds // (schedule.SLICES_A_BLOCK * length))) * block
 
     longest = max(budget.warmup_s, budget.warmup_limit_s)
-    warm_up = max(budget.warmup_s, min(longest, 2 * schedule.WARMUP_POINTS * operation))
+    warm_up = max(budget.warmup_s, min(longest, 2 * settled.WARMUP_POINTS * operation))
     rate = OPEN_LOOP * capacity.get("pilot_per_s", 0.0)
     open_length = schedule.latency_slice_length(budget.latency_s, rate, slice_seconds)
     session = warm_up + phase(budget.capacity_s, slice_seconds) + phase(budget.latency_s, open_length)

@@ -26,13 +26,13 @@ from ciphercost.measure.warm_up import WarmUp
 from ciphercost.model.errors import AgentError, LoadStopped, RunError
 from ciphercost.model.slices import AGENTS, TIMEOUT, AgentSlice, Block, SliceRecord
 from ciphercost.model.spec import ARMS, COUNTED, OPEN_LOOP, SEARCHING, Arm, CellSpec, Phase
-from ciphercost.plan import schedule
+from ciphercost.plan import schedule, settled
 from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
 """Seconds. Short enough to show the machine's noise at every slice length that may be chosen."""
 LEAST_WARM_UP = 0.01
-"""Seconds of a slice. With longer ones, `schedule.WARMUP_POINTS` of them would be most of a short run's load."""
+"""Seconds of a slice. With longer ones, `settled.WARMUP_POINTS` of them would be most of a short run's load."""
 LEAST_PILOT = 8
 """Minimum number of slices of a pilot, however slow the operations are."""
 LEAST_PILOT_OF_TASK = 4
@@ -189,7 +189,7 @@ class Session:
         self.display.phase(self.measured.number, self.number, "warm-up")
         coarse = schedule.one_shot(self.cell)
         seen, spent, step = WarmUp(self.budget, steady_by_itself=bool(self.cell.max_rate), coarse=coarse), 0.0, 0
-        shortest = max(LEAST_WARM_UP, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
+        shortest = max(LEAST_WARM_UP, self.budget.warmup_s / (2 * settled.WARMUP_POINTS))
         length = self._agent.fitting(limits.length(self.cell, shortest))
         ended = False
         while not ended:

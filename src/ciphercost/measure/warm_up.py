@@ -7,7 +7,7 @@ import numpy as np
 from ciphercost.model.errors import RunError
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan import schedule
+from ciphercost.plan import schedule, settled
 
 
 class NoSteadyState(RunError):
@@ -34,7 +34,7 @@ class WarmUp:
         if self._coarse:
             return spent >= self._budget.warmup_s, None
         rates = self.rates
-        steady = self._steady_by_itself or schedule.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
+        steady = self._steady_by_itself or settled.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
         if spent >= self._budget.warmup_s and steady and warm:
             return True, None
         if spent < self._budget.warmup_limit_s:
@@ -42,7 +42,7 @@ class WarmUp:
         if steady:
             text = "Java was still compiling when the warm-up ended; use a longer --time"
             return True, Warning_("warmup-jit", text)
-        if step < schedule.WARMUP_POINTS:
+        if step < settled.WARMUP_POINTS:
             # One slow operation outlasts a slice, and the number of slices that the steadiness test needs would take minutes.
             text = (
                 f"operations take {spent / (2 * step):.2g} s: the warm-up had {step} slices per arm, too few to "
