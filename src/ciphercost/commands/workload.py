@@ -34,7 +34,8 @@ from ciphercost.model.errors import UsageError
         "--format",
         "format_",
         metavar="FORMAT",
-        help="Format of the logs: combined (also common), haproxy or json-web. [default: their content shows it]",
+        help="Format of the logs: combined (also common), haproxy, json-web, postgresql-text, postgresql-csv, postgresql-json, mysql-general, "
+        "mysql-slow or sql-counters. [default: their content shows it]",
         shell_complete=_completers.log_formats,
     ),
     click.option(
@@ -75,15 +76,20 @@ def workload(
     connections, arrivals, and the lines left out. The workload repeats that mix with documents of the logged sizes. No path, address or
     user of the logs is in it, unless you give --keep-paths.
 
+    Also reads logs of PostgreSQL, MySQL and MariaDB that hold all statements. The workload has samples of each class of transactions with
+    their values, to run on a copy of the data.
+
     \b
       ciphercost workload /var/log/nginx/access.log* -o mine.toml
       ciphercost run nginx:tls --workload mine.toml
+      ciphercost workload /var/log/postgresql/*.log -o statements.toml
+      ciphercost run postgresql:tls --dump shop.dump --workload statements.toml
     """
     from ciphercost.load import units, workload_file
     from ciphercost.report import traffic_document
     from ciphercost.report.formats import html
     from ciphercost.report.renderers import terminal
-    from ciphercost.runs import workload_from_logs
+    from ciphercost.runs import workload_from_logs, workload_of_statements
 
     if not 0 < speed <= 1e6:
         raise UsageError(f"--speed {speed:g}: must be above 0 and at most 1,000,000")
@@ -97,9 +103,10 @@ def workload(
     found, made = workload_from_logs.read(files, asked, shows)
     if not no_progress:
         loading.say(f"read {found.lines:,} lines of {found.files:,} file{'s' * (found.files != 1)}")
-    document = traffic_document.of(found)
+    document = traffic_document.of(found, shapes=made.shapes)
     if output:
-        write(output, workload_file.write(made, workload_from_logs.comments(found, made, output)))
+        text = workload_file.write(made, workload_from_logs.comments(found, made, output))
+        (workload_of_statements.write_private if made.written_for else write)(output, text)
     if page:
         write(page, html.render_document(document) + "\n")
     write_or_print(terminal.text(document), None)
