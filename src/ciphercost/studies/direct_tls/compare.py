@@ -97,7 +97,10 @@ def of_design(study: Study, record: StudyRecord, ours: findings.Ours) -> list[St
         design.append(StudyFigure(link, SAVED, "ms", DESIGN, ours=saved[0], low=saved[1], high=saved[2]))
         if saved[0] > 0:
             counts = [float(resolution.needed(of, saved[0])) if of else None for of in (published_sd, sd)]
-            design.append(StudyFigure(link, NEEDED, "count", DESIGN, published=counts[0], here=counts[1]))
+            wanted = StudyFigure(
+                link, NEEDED, "count", DESIGN, published=counts[0], here=counts[1], source=published.POST
+            )
+            design.append(wanted)
     return design
 
 

@@ -7,7 +7,7 @@ from ciphercost.studies.figures import Known
 
 POST = "results of multitime"
 SOURCES = {
-    POST: '"PostgreSQL direct SSL", notes.aflukasz.pl, 22 May 2025: two runs of multitime -n 1000, psql -c "\\q" with each value of '
+    POST: '"PostgreSQL direct SSL", notes.aflukasz.pl, 22 May 2025: two runs of multitime -n 1000, a psql that only quits, with each value of '
     "sslnegotiation, client and server on one host; seconds with three decimals"
 }
 """Where its figures were seen, and what they hold."""
