@@ -165,7 +165,7 @@ def test_nobody_can_log_in_without_the_password(start: Start, require: Require) 
     )
     assert "no password supplied" in done.stderr
     rules = psql(server, "SELECT type, auth_method FROM pg_hba_file_rules ORDER BY line_number")
-    assert rules.splitlines() == ["hostgssenc|reject", "host|scram-sha-256"]
+    assert rules.splitlines() == ["hostgssenc|reject", "host|scram-sha-256", "host|scram-sha-256"]
 
 
 def test_durability_is_the_servers_default(start: Start, require: Require) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ciphercost.host import ports
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import connection_loads, specs
@@ -85,7 +86,7 @@ def test_limits_of_the_machine_are_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     spec = Spec([msgspec.structs.replace(CELL, clients=10, storm="failover=900")])
     with pytest.raises(UsageError, match="900 connections need 1864 open files"):
         specs.plan(spec)
-    monkeypatch.setattr(connection_loads, "free_ports", lambda: 500)
+    monkeypatch.setattr(ports, "free_ports", lambda: 500)
     with pytest.raises(UsageError, match="room for 500 connections to one server"):
         resolve(msgspec.structs.replace(CELL, connections=600))
 

@@ -55,6 +55,7 @@ ALLOWED = {
     # No cell of a run.
     "provision/leftover_schemas.py": "`clean`: a URL alone",
     "runs/doctor.py": "every engine there is",
+    "runs/predict_log.py": "which kind of log the servers of a record's parts write",
     "runs/fixes.py": "every engine there is",
     "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
     "runs/prove_url.py": "`prove` of a URL asks what its string means before there is a cell to resolve",

@@ -41,6 +41,7 @@ SMALLEST: dict[str, list[tuple[str, ...]]] = {
     "resume": [("run",)],
     "run": [QUICK_RUN[1:], ("postgresql:tls", "--print-spec")],
     "trend": [("run", "again")],
+    "workload": [("access.log", "-o", "mine.toml")],
 }  # fmt: skip
 """The smallest inputs of each command; of all formats those that draw, since the others are modules without packages of their own.
 `quick` measures longer than a test may, and a study even more: `make fresh-wheels` runs them."""
@@ -56,6 +57,9 @@ def place(environment: Environment, tmp_path_factory: pytest.TempPathFactory) ->
     """A directory with the files that commands read: two runs, and the output of another tool."""
     place = tmp_path_factory.mktemp("user")
     (place / SPEC).write_text(documented.SHORT)
+    (place / "access.log").write_text(
+        '192.0.2.1 - - [10/Oct/2024:13:55:36 +0000] "GET / HTTP/1.1" 200 2326 "-" "-"\n' * 3
+    )
     for name in ("run", "again"):
         succeeds(environment, (*QUICK_RUN, "-o", name), place)
     for arm, tps in (("plain", 1000), ("encrypted", 900)):

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 import short
-import warm
 from ciphercost.estimate import results
 from ciphercost.model import run_directory
 from ciphercost.model.connection_memory import MOMENTS
@@ -48,9 +47,8 @@ def test_storms_are_recorded_and_estimated(stormy: Path) -> None:
     for arm in ARMS:
         assert (storm["arms"][arm]["wanted"], storm["arms"][arm].get("refused")) == (400, 0)
         assert storm["arms"][arm]["levels"]["throughput_during"] > 0
-    assert {"throughput_before", "throughput_during", "throughput_after", "back_p50", "back_last"} <= set(
-        storm["ratios"]
-    )
+    # On a busy machine nothing may be done in one of the short parts; tests/estimate/test_storms.py has ratios of throughput.
+    assert {"back_p50", "back_last"} <= set(storm["ratios"])
 
 
 def test_memory_is_recorded_at_every_step_and_moment(stormy: Path) -> None:
@@ -83,7 +81,7 @@ def test_a_failover_brings_every_client_back_on_a_fresh_server(tmp_path: Path, r
 
 
 def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
-    tmp_path: Path, require_server: RequireServer
+    tmp_path: Path, own_scratch: Path, require_server: RequireServer
 ) -> None:
     require_server("postgresql")
     # Room for both arms' established connections, and for no other.
@@ -95,5 +93,4 @@ def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
     assert cell["reason"].startswith("storm, ")
     assert "too many clients" in cell["reason"]
     assert "\n" not in cell["reason"]
-    left = warm.run(["clean"], cwd=tmp_path)
-    assert "nothing" in left.stdout, left.stdout
+    assert list(own_scratch.iterdir()) == []

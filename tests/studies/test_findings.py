@@ -438,7 +438,7 @@ def with_tls(test: str) -> float:
     return 100 * (encrypted / plain - 1)
 
 
-def tests_without_a_network() -> str:
+def rows_without_a_network() -> str:
     first, second, third = map(with_tls, ("JsonFullDecoding", "JsonFullEncoding", "JsonDeepDecoding"))
     return f"{-first:.1f} % lower, {-second:.1f} % lower and {third:.1f} % higher"
 
@@ -475,7 +475,7 @@ def test_commands_in_findings_name_what_exists() -> None:
 
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     ("volume-encryption", "replica"): reads_with_a_replica,
-    (DR, "noise"): tests_without_a_network,
+    (DR, "noise"): rows_without_a_network,
     (DR, "who-pays"): downloads,
     (DR, "proxy"): delayed_by_nagle,
     (DT, "words"): means_and_medians,

@@ -108,7 +108,7 @@ def test_rows_without_a_network_show_the_noise_of_the_others() -> None:
 
 def test_the_report_prints_every_published_row_and_ends_with_what_would_tell() -> None:
     text = _study.render(compared())
-    assert re.search(r"GridFsDownload +609\.5 +393\.8 +−35\.4 %", text)
+    assert re.search(r"GridFsDownload +609\.5 +393\.8 +35\.4 % fewer", text)
     assert "What TLS adds to an operation, by who pays" in text
     assert compared().findings[-1].startswith("What the publications could not have told")
 

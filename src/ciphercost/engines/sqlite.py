@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps import sqlite as dumps
-from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
+from ciphercost.engines.capabilities.backups import EXPORT, VACUUM, BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.io_counters import CountsIo
 from ciphercost.engines.capabilities.storage import Spill, StoresData
@@ -54,8 +54,6 @@ class SqliteDirectory(Server):
         """Nothing to stop: the agent's connections are the database."""
 
 
-VACUUM, EXPORT = "vacuum-into", "sqlcipher_export"
-"""`BacksUp.backup_tools`."""
 LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 

@@ -27,6 +27,9 @@ VERSION = re.compile(rb"\w+ \d[\w.+~-]*\s+\d+ \w{3} \d{4}")
 """Of a cryptographic library, from its name."""
 _versions: dict[tuple[int, ...], str] = {}
 """What libraries report, by device, inode, size and time of change."""
+PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+SPARE_PORTS = 1000
+"""Ports that the load, witnesses and other programs need beside the idle connections."""
 LONGEST_NAME = 64
 """Bytes of a process's name in /proc; Linux's own names have at most 15, those of kernel threads more."""
 ROUTES = Path("/proc/net/fib_trie")
@@ -265,3 +268,12 @@ def free_port(address: str = LOOPBACK) -> int:
             raise RunError(f"no server can listen on {address}: {error.strerror or error}") from None
         port: int = probe.getsockname()[1]
         return port
+
+
+def free_ports() -> int:
+    """Client ports for connections to one server, without those that others need; 0: unknown."""
+    try:
+        low, high = map(int, PORT_RANGE.read_text().split())
+    except (OSError, ValueError):
+        return 0
+    return max(1, high - low + 1 - SPARE_PORTS)

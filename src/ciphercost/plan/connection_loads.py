@@ -6,10 +6,10 @@ import math
 import re
 import resource
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
+from ciphercost.host import ports
 from ciphercost.load import clients, units
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Spec
@@ -29,9 +29,6 @@ STEPS = 8
 SLOTS = 256
 """Most new connections of a storm at a rate that are open at once."""
 SPARE_FILES = 64
-PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-SPARE_PORTS = 1000
-"""Ports that the load, witnesses and other programs need beside the idle connections."""
 
 
 def storm_of(text: str) -> Storm:
@@ -131,20 +128,11 @@ def _check_idle(planned: PlannedCell, idle: int) -> None:
         raise UsageError(
             f"--connections {idle}: memory is measured over loopback; remove --bandwidth, --mtu and --loss, which do not change it"
         )
-    if (ports := free_ports()) and idle > ports:
+    if (room := ports.free_ports()) and idle > room:
         raise UsageError(
-            f"--connections {idle}: this machine has room for {ports:,} connections to one server ({PORT_RANGE}); write --connections {ports}, "
+            f"--connections {idle}: this machine has room for {room:,} connections to one server ({ports.PORT_RANGE}); write --connections {room}, "
             "or as root: sysctl net.ipv4.ip_local_port_range='10000 65000'"
         )
-
-
-def free_ports() -> int:
-    """Client ports for connections to one server, without those that others need; 0: unknown."""
-    try:
-        low, high = map(int, PORT_RANGE.read_text().split())
-    except (OSError, ValueError):
-        return 0
-    return max(1, high - low + 1 - SPARE_PORTS)
 
 
 def new_connections(planned: PlannedCell) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ciphercost.engines import Engine
-from ciphercost.engines.capabilities.backups import BacksUp
-from ciphercost.engines.sqlite import VACUUM
+from ciphercost.engines.capabilities.backups import VACUUM, BacksUp
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest

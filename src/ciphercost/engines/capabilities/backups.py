@@ -12,6 +12,9 @@ from ciphercost.engines.capabilities import Capability
 from ciphercost.host.installation import Installation
 from ciphercost.model.connection import Connection
 
+VACUUM, EXPORT = "vacuum-into", "sqlcipher_export"
+"""SQLite's statement, and SQLCipher's."""
+
 
 class BackupRequest(msgspec.Struct, frozen=True):
     """What to back up, and where to."""

@@ -162,6 +162,10 @@ def separated(lines: list[tuple[int, str]], *, header: bool) -> Table:
     return Table(titles, delimiter, number, rows())
 
 
+LONGEST_VALUE = 1 << 17
+"""Characters of a value: the csv module's usual limit."""
+
+
 def _by_spaces(lines: list[tuple[int, str]]) -> bool:
     """Whether all lines have as many words as the first, as in a table that `column -t` aligned."""
     words = {len(line.split()) for _, line in lines if line.strip() and not FOOTER.fullmatch(line.strip())}
@@ -189,4 +193,8 @@ def _split(lines: list[tuple[int, str]], delimiter: str) -> list[Numbered]:
             return rows
         except csv.Error as error:
             raise Bad(last, f"not a row of a table: {error}") from None
+        if any(
+            len(value) > LONGEST_VALUE for value in rows[-1][1]
+        ):  # its own limit may have been raised in this process
+            raise Bad(last, f"not a row of a table: a value is longer than {LONGEST_VALUE:,} characters")
         rows[-1] = (last, rows[-1][1])

@@ -110,7 +110,9 @@ def _rows(path: Path, file: BinaryIO, delimiter: str) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UsageError(f"--csv {path}, line {begin}: {_advice(str(error), begin, lines.number)}") from None
+            # Another reader in this process may have raised the limit, so that the file ends first.
+            said = "field larger" if lines.row_bytes > MOST_FIELD else str(error)
+            raise UsageError(f"--csv {path}, line {begin}: {_advice(said, begin, lines.number)}") from None
         if not values:
             continue
         if max(map(len, values)) > MOST_FIELD:

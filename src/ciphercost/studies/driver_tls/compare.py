@@ -120,12 +120,13 @@ def beside(study: Study) -> Sheet:
     rows: list[tuple[str, ...]] = [("PyMongo, MB/s",)]
     for row in study.rows("pymongo.csv"):
         change = 100 * (float(row["encrypted"]) / float(row["plain"]) - 1)
-        rows.append((row["test"], *(f"{float(row[arm]):,.4g}" for arm in ARMS), f"{change:+.1f} %".replace("-", "−")))
+        words = f"{abs(change):.1f} % {'more' if change > 0 else 'fewer'}"
+        rows.append((row["test"], *(f"{float(row[arm]):,.4g}" for arm in ARMS), words))
     rows.append(("proxy, s for 101 connections",))
     for row in study.rows("proxy.csv"):
         more = float(row["encrypted"]) - float(row["plain"])
         rows.append((f"{row['when']} its change", row["plain"], row["encrypted"], f"{more:+.0f} s"))
-    return Sheet("As published", ("", "without\nTLS", "with\nTLS", "TLS\nadds"), rows)
+    return Sheet("As published", ("", "without\nTLS", "with\nTLS", "change\nby TLS"), rows)
 
 
 def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: dict[str, str]) -> str:
