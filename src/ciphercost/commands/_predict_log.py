@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ciphercost.commands import _completers
+from ciphercost.commands._log_progress import LogProgress
 from ciphercost.commands._measure import write_or_print
-from ciphercost.commands._say import Loading
 from ciphercost.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from ciphercost.model.traffic import Traffic
-    from ciphercost.runs.workload_from_logs import Read
 
 FORMATS = ("terminal", "md", "json")
 OF_LOGS = ("from_runs", "against", "per_connection")
@@ -86,7 +82,9 @@ def predict_log(logs: Sequence[str], given: Mapping[str, Any]) -> None:
     runs = [conclude.result_of(run_directory.find(name)) for name in given["from_runs"]]
     against = [conclude.result_of(run_directory.find(name)) for name in given["against"]]
     predict_log.check(runs, against)
-    found = _traffic([Path(log) for log in logs], progress=not given["no_progress"])
+    progress = LogProgress(shown=not given["no_progress"])
+    found = predict_log.traffic([Path(log) for log in logs], progress.show)
+    progress.end(found)
     predictions = [
         log_prediction_document.at_price(predicted, price)
         for predicted in predict_log.predict(found, runs, known, per_connection, against)
@@ -97,21 +95,6 @@ def predict_log(logs: Sequence[str], given: Mapping[str, Any]) -> None:
         render = md.text if given["format_"] == "md" else terminal.text
         text = "\n\n".join(render(log_prediction_document.of(predicted)) for predicted in predictions)
     write_or_print(text, None)
-
-
-def _traffic(logs: Sequence[Path], *, progress: bool) -> Traffic:
-    """What the logs hold, with a line on how far they are read. Raises UsageError."""
-    from ciphercost.runs import predict_log
-
-    loading = Loading()
-
-    def shows(read: Read) -> None:
-        loading.show(f"reading: {read.bytes / max(1, read.of):.0%} of {read.of / 1e6:,.0f} MB, {read.lines:,} lines")
-
-    found = predict_log.traffic(logs, shows if progress else lambda _: None)
-    if progress:
-        loading.say(f"read {found.lines:,} lines of {found.files:,} file{'s' * (found.files != 1)}")
-    return found
 
 
 def _refuse(given: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from ciphercost.commands import _completers
+from ciphercost.commands._log_progress import LogProgress
 from ciphercost.commands._measure import write, write_or_print
 from ciphercost.commands._options import NO_PROGRESS, options
-from ciphercost.commands._say import Loading, note
+from ciphercost.commands._say import note
 from ciphercost.model.errors import UsageError
 
 
@@ -98,11 +99,9 @@ def workload(
     asked = workload_from_logs.Asked(format_ or "", keep_paths, writes, speed)
     if keep_alive:
         asked = asked._replace(keep_alive=max(1, round(units.duration(keep_alive, "--keep-alive"))))
-    loading = Loading()
-    shows = (lambda _: None) if no_progress else (lambda read: loading.show(_progress(read)))
-    found, made = workload_from_logs.read(files, asked, shows)
-    if not no_progress:
-        loading.say(f"read {found.lines:,} lines of {found.files:,} file{'s' * (found.files != 1)}")
+    progress = LogProgress(shown=not no_progress)
+    found, made = workload_from_logs.read(files, asked, progress.show)
+    progress.end(found)
     document = traffic_document.of(found, shapes=made.shapes)
     if output:
         text = workload_file.write(made, workload_from_logs.comments(found, made, output))
@@ -112,10 +111,3 @@ def workload(
     write_or_print(terminal.text(document), None)
     if output:
         note(workload_from_logs.next_step(made, output))
-
-
-def _progress(read: object) -> str:
-    from ciphercost.runs.workload_from_logs import Read
-
-    assert isinstance(read, Read)
-    return f"reading: {read.bytes / max(1, read.of):.0%} of {read.of / 1e6:,.0f} MB, {read.lines:,} lines"
