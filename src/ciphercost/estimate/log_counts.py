@@ -7,7 +7,6 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.log_prediction import LogCounts
 from ciphercost.model.traffic import Hour, Traffic
 
-HOUR = 3600.0
 RESOLUTION = 1.0
 """Seconds that a log's times are exact to: its last operation lies within the second after its time."""
 
@@ -49,11 +48,9 @@ def sized(traffic: Traffic) -> bool:
 
 
 def _hour(hour: Hour, traffic: Traffic, per_connection: float | None) -> LogCounts:
-    begin = max(float(hour.start), traffic.begin)
-    end = min(hour.start + HOUR, traffic.end + RESOLUTION)
     return LogCounts(
         start=float(hour.start),
-        seconds=min(HOUR, max(RESOLUTION, end - begin)),
+        seconds=float(traffic.covered(hour, RESOLUTION)),
         operations=float(_operations(hour)),
         connections=_operations(hour) / per_connection if per_connection is not None else hour.connections,
         bytes=float(hour.bytes_out) if sized(traffic) else None,

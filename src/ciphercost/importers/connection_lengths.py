@@ -88,11 +88,6 @@ class ConnectionLengths:
         for _, length in self.held.values():
             self._end(length)
         self.held.clear()
-        idle, lengths = Histogram(), Histogram()
-        for gap, count in self.gaps.items():
-            idle.add(gap, count)
-        for length, count in self.lengths.items():
-            lengths.add(length, count)
         how = (
             "the log numbers connections and their requests"
             if self.numbered
@@ -104,7 +99,7 @@ class ConnectionLengths:
         return Connections(
             basis="logged" if self.logged else "estimate",
             how=how,
-            lengths=lengths.bins(),
+            lengths=Histogram.of(self.lengths).bins(),
             resumed=self.resumed / self.known_resumed if self.known_resumed else None,
-            idle=idle.bins(),
+            idle=Histogram.of(self.gaps).bins(),
         )

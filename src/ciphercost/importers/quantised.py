@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from ciphercost.model.traffic import Bin
@@ -21,6 +21,14 @@ class Histogram:
         """`unit`: the smallest value that matters."""
         self._unit = unit
         self._bins: dict[int, list[float]] = {}
+
+    @classmethod
+    def of(cls, counts: Mapping[int, int]) -> Histogram:
+        """A histogram of values, each with how often it came."""
+        histogram = cls()
+        for value, count in counts.items():
+            histogram.add(value, count)
+        return histogram
 
     def add(self, value: float, count: int = 1) -> None:
         scaled = value / self._unit

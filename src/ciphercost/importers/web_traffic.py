@@ -11,7 +11,7 @@ from ciphercost.importers.left_out import LeftOuts
 from ciphercost.importers.logs import More, Request
 from ciphercost.importers.quantised import Histogram
 from ciphercost.model.result import Warning_
-from ciphercost.model.traffic import Arrivals, Hour, OperationClass, Traffic
+from ciphercost.model.traffic import HOUR, Arrivals, Hour, OperationClass, Traffic
 
 SHOW_EVERY = 1 << 14
 """Lines between two reports of progress."""
@@ -20,7 +20,10 @@ BACKWARDS = 60
 HELD = 1 << 15
 """Different values that are held before they are counted in a histogram."""
 PATHS_HELD = 1 << 18
-HOUR = 3600
+METHODS = frozenset(
+    (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"PROPFIND", b"CONNECT", b"TRACE")
+)
+"""Methods that have classes of their own."""
 
 
 class _Class:
@@ -288,11 +291,6 @@ def _grouped(classes: dict[tuple[bytes, bytes], _Class]) -> list[OperationClass]
 
 def _method(method: bytes) -> str:
     return method.decode() if method in METHODS else "other"
-
-
-METHODS = frozenset(
-    (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"PROPFIND", b"CONNECT", b"TRACE")
-)
 
 
 def _status(status: bytes) -> str:

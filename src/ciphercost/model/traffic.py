@@ -72,12 +72,12 @@ class Connections(msgspec.Struct, omit_defaults=True):
 
     @property
     def opened(self) -> int:
-        return sum(each.count for each in self.lengths)
+        return total(self.lengths)
 
     @property
     def per_connection(self) -> float:
         """Operations of a connection on average; 0: unknown."""
-        return sum(each.value * each.count for each in self.lengths) / self.opened if self.lengths else 0.0
+        return mean(self.lengths)
 
 
 class Arrivals(msgspec.Struct, omit_defaults=True):
@@ -154,7 +154,11 @@ class Traffic(msgspec.Struct, omit_defaults=True):
         """Operations per second in the part of the busiest hour that the logs cover; 0: there are none."""
         if (hour := self.busiest) is None:
             return 0.0
-        return hour.operations / max(1.0, min(self.end, hour.start + HOUR) - max(self.begin, hour.start))
+        return hour.operations / self.covered(hour)
+
+    def covered(self, hour: Hour, resolution: float = 0.0) -> float:
+        """Seconds of an hour that the logs cover, at least 1. `resolution`: seconds by which the last operation may be later than its time."""
+        return max(1.0, min(self.end + resolution, hour.start + HOUR) - max(self.begin, hour.start))
 
 
 def total(bins: Iterable[Bin]) -> int:

@@ -13,7 +13,7 @@ from ciphercost.importers.quantised import Histogram, fewer
 from ciphercost.importers.statements.classes import TOO_MANY, Class, Classes
 from ciphercost.importers.statements.transactions import Operation, Transactions
 from ciphercost.model.result import Warning_
-from ciphercost.model.traffic import Arrivals, Bin, Connections, Hour, OperationClass, Traffic
+from ciphercost.model.traffic import HOUR, Arrivals, Bin, Connections, Hour, OperationClass, Traffic
 
 MOST_BINS = 100
 """Bins of a histogram."""
@@ -63,7 +63,7 @@ class Found:
         """The connections with a statement in the last minute."""
         self._seconds: Counter[int] = Counter()
         self._per_second, self._busiest = Histogram(), 0
-        self._hours: dict[int, list[float]] = {}
+        self._hours: dict[int, Hour] = {}
         self._busy: Counter[int] = Counter()
         self._idle = Histogram(1e-3)
         self._begin, self._end = math.inf, 0.0
@@ -130,7 +130,7 @@ class Found:
                 self._open[fact.session] = _Session(0)
                 self._begins += 1
                 if fact.at:
-                    self._hour(fact.at)[2] += 1
+                    self._hour(fact.at).connections += 1
             case "end":
                 self._operations(transactions.end(fact.session))
                 self._close(fact.session)
@@ -175,7 +175,7 @@ class Found:
     def _sent(self, at: float, statements: int) -> None:
         """So many statements were sent, whether they are kept or not."""
         self._begin, self._end = min(self._begin, at), max(self._end, at)
-        self._hour(at)[3] += statements
+        self._hour(at).statements += statements
 
     def _arrived(self, at: float, calls: int, seconds: float) -> None:
         if not at:
@@ -185,8 +185,8 @@ class Found:
         if len(self._seconds) > MOST_SECONDS:
             self._count_seconds(MOST_SECONDS // 2)
         hour = self._hour(at)
-        hour[0] += calls
-        hour[1] += seconds * calls
+        hour.operations += calls
+        hour.seconds += seconds * calls
         if seconds:
             self._busy[int(at) // 60] += round(seconds * calls * 1e6)
 
@@ -197,8 +197,12 @@ class Found:
             self._per_second.add(count)
             self._busiest = max(self._busiest, count)
 
-    def _hour(self, at: float) -> list[float]:
-        return self._hours.setdefault(int(at) // 3600 * 3600, [0.0, 0.0, 0.0, 0.0])
+    def _hour(self, at: float) -> Hour:
+        number = int(at) // HOUR
+        hour = self._hours.get(number)
+        if hour is None:
+            hour = self._hours[number] = Hour(number * HOUR)
+        return hour
 
     # ── the result ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -218,10 +222,7 @@ class Found:
             classes=of_classes(classes),
             connections=self._connections(),
             arrivals=self._arrivals(),
-            hours=[
-                Hour(start, round(count), 0, opened, seconds, round(statements))
-                for start, (count, seconds, opened, statements) in sorted(self._hours.items())
-            ],
+            hours=[self._hours[number] for number in sorted(self._hours)],
             clients=0,
             paths=len(classes),
             notes=self._notes(),
@@ -299,7 +300,4 @@ def of_class(each: Class, name: str) -> OperationClass:
 
 def counted(values: Counter[int]) -> list[Bin]:
     """A histogram of whole numbers."""
-    histogram = Histogram()
-    for value, count in values.items():
-        histogram.add(value, count)
-    return fewer(histogram.bins(), MOST_BINS)
+    return fewer(Histogram.of(values).bins(), MOST_BINS)
