@@ -14,13 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.importers import logs
-from ciphercost.importers.logs import _postgresql
+from ciphercost.importers.logs import _postgresql, postgresql_json
 from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged
 from ciphercost.importers.statements.classes import Written
 from ciphercost.importers.statements.found import Found
-from ciphercost.importers.statements.transactions import (
-    NO_VALUES,
-)
+from ciphercost.importers.statements.transactions import NO_VALUES
 
 SAMPLE_LOGS = Path(__file__).parent / "sql_logs"
 FORMATS = {
@@ -92,6 +90,16 @@ def test_a_log_with_the_newest_line_first_is_read_from_its_end() -> None:
     times = [event.at for event in statements(events((SAMPLE_LOGS / "cloudnativepg.json").read_text()))]
     assert times == sorted(times)
     assert len(times) > 5
+
+
+def test_of_a_log_with_the_newest_line_first_the_oldest_lines_are_left_out_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (SAMPLE_LOGS / "cloudnativepg.json").read_text()
+    lines = len(text.splitlines())
+    monkeypatch.setattr(postgresql_json, "MOST_REVERSED", lines - 3)
+    first, *_ = events(text, "postgresql-json")
+    assert first == Ignored(lines - 2, postgresql_json.OLDER, 3)
 
 
 # ── what PostgreSQL writes, in all forms ──────────────────────────────────────────────────────────────────────────────

@@ -10,16 +10,12 @@ import re
 from calendar import timegm
 from functools import lru_cache
 
+from ciphercost.importers.logs._times import MONTHS
+
 STAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)([.,]\d+)?(?: ?(Z\b|[+-]\d\d(?::?\d\d)?\b|[A-Z]{2,5}\b))?"
 )
 """`2024-01-31 12:00:00.123 CET`, `2024-01-31T12:00:00.123456Z`, `…+02:00`."""
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
-    )
-}
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d)")
 _SHORT = re.compile(r"(\d\d)(\d\d)(\d\d) +(\d{1,2}):(\d\d):(\d\d)(\.\d+)?")
 SYSLOG_YEAR = 2000
@@ -32,14 +28,14 @@ def _minute(year: int, month: int, day: int, hour: int, minute: int) -> int:
 
 
 def stamp(match: re.Match[str], zones: set[str]) -> float:
-    """Seconds since 1970 of a match of STAMP; 0 if there is no such day. Its zone is added to `zones`."""
+    """Seconds since 1970 of a match of STAMP; 0 if there is no such month. Its zone is added to `zones`."""
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
-        seconds = _minute(int(year), int(month), int(day), int(hour), int(minute)) + int(second)
+        seconds: float = _minute(int(year), int(month), int(day), int(hour), int(minute)) + int(second)
     except ValueError:
         return 0.0
     if fraction:
-        seconds += float("0." + fraction[1:])  # type: ignore[assignment]
+        seconds += float("0." + fraction[1:])
     zones.add(zone or "")
     return seconds - (_offset(zone) if zone and zone[0] in "+-" else 0)
 
@@ -60,10 +56,10 @@ def of(text: str, zones: set[str]) -> float:
 def syslog(text: str, zones: set[str]) -> float:
     """Seconds since 1970 of a text that begins with `Feb 11 13:15:39`, in SYSLOG_YEAR; 0: it does not."""
     match = _SYSLOG.match(text)
-    if match is None or match[1] not in _MONTHS:
+    if match is None or match[1] not in MONTHS:
         return of(text, zones)
     month, day, hour, minute, second = match.groups()
-    return float(_minute(SYSLOG_YEAR, _MONTHS[month], int(day), int(hour), int(minute)) + int(second))
+    return float(_minute(SYSLOG_YEAR, MONTHS[month], int(day), int(hour), int(minute)) + int(second))
 
 
 def short(text: str, zones: set[str]) -> float:

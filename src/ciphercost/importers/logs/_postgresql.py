@@ -26,6 +26,7 @@ CUT = "..."
 _UNNAMED = ("", "<unnamed>")
 FAILED = ("ERROR", "FATAL", "PANIC")
 OTHER = "messages of the server that are no statements"
+NO_MESSAGE = "JSON without a message of PostgreSQL"
 FETCHED = "fetches of further rows"
 
 

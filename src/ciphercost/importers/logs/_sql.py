@@ -11,6 +11,11 @@ OVERLONG = "\0"
 """Begins what stands for a line that was too long to be read (`importers/log_lines.py`)."""
 TOO_LONG = "lines longer than 1 MiB, with the entry that they belong to"
 EMPTY = "empty statements"
+BEFORE = "lines before the first entry of the log"
+LONGEST = 1 << 24
+"""Characters of a statement or of an entry in several lines."""
+LONG_STATEMENT = f"statements longer than {LONGEST >> 20} MiB"
+BANNER = "headings that the server writes when it starts"
 NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 """Stands in a text for bytes that are no UTF-8."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from datetime import UTC, datetime, timedelta
 
-MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
+MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
 _CLF = re.compile(rb"(\d{2})/([A-Z][a-z]{2})/(\d{4}):(\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?: ([+-])(\d{2})(\d{2}))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -56,18 +56,17 @@ STATUS = (
     "resp_status",
 )
 SIZE = (
-    *(
-        "body_bytes_sent",
-        "size",
-        "bytes_sent",
-        "bytes",
-        "response_size",
-        "bytes_read",
-        "bytes_out",
-        "DownstreamContentSize",
-        "sent_bytes",
-    ),
-    *("response_bytes", "bytes_uploaded"),
+    "body_bytes_sent",
+    "size",
+    "bytes_sent",
+    "bytes",
+    "response_size",
+    "bytes_read",
+    "bytes_out",
+    "DownstreamContentSize",
+    "sent_bytes",
+    "response_bytes",
+    "bytes_uploaded",
 )
 PROTOCOL = ("server_protocol", "proto", "protocol", "http_version", "httpversion", "RequestProtocol")
 SECONDS = ("request_time", "duration", "request_duration", "response_time", "elapsed")

@@ -10,7 +10,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.importers.logs import _database_times as _times
-from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Ignored, Logged, numbered, text
+from ciphercost.importers.logs._sql import (
+    BANNER,
+    BEFORE,
+    LONG_STATEMENT,
+    LONGEST,
+    OVERLONG,
+    TOO_LONG,
+    Event,
+    Fact,
+    Ignored,
+    Logged,
+    numbered,
+    text,
+)
 
 KIND = "sql"
 DIALECT = "mysql"
@@ -31,13 +44,8 @@ COMMANDS = frozenset(command.lower() for command in _COMMANDS)
 _BANNER = re.compile(
     r".*, Version: .*(?: started with:|embedded library)|Tcp port: .*|TCP Port: .*|Time\s+Id Command\s+Argument"
 )
-BANNER = "headings that the server writes when it starts"
-BEFORE = "lines before the first entry of the log"
 OTHER = "commands that are no statements (Prepare, Ping, Init DB …)"
 REFUSED = "refused logins"
-LONGEST = 1 << 24
-"""Characters of a statement."""
-TOO_MANY_LINES = f"statements longer than {LONGEST >> 20} MiB"
 
 
 def _entry(line: str) -> re.Match[str] | None:
@@ -86,7 +94,7 @@ def _event(match: re.Match[str], line: int, more: list[str], at: float, length: 
     session, command = match["id"], match["command"].lower()
     said = match["text"] or ""
     if length >= LONGEST:
-        return Ignored(line, TOO_MANY_LINES, 1 + len(more))
+        return Ignored(line, LONG_STATEMENT, 1 + len(more))
     if command in ("query", "execute"):
         return Logged(session, line, "\n".join((said, *more)), at, "simple" if command == "query" else "prepared")
     if command == "quit":

@@ -10,7 +10,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.importers.logs import _database_times as _times
-from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Fact, Ignored, Logged, numbered, text
+from ciphercost.importers.logs._sql import (
+    BANNER,
+    BEFORE,
+    LONG_STATEMENT,
+    LONGEST,
+    OVERLONG,
+    TOO_LONG,
+    Event,
+    Fact,
+    Ignored,
+    Logged,
+    numbered,
+    text,
+)
 
 KIND = "sql"
 DIALECT = "mysql"
@@ -30,13 +43,8 @@ _PREAMBLE = re.compile(r"(?:use |SET (?:timestamp|last_insert_id|insert_id)=)[^;
 _BANNER = re.compile(
     r".*, Version: .*(?: started with:|embedded library).*|Tcp port: .*|TCP Port: .*|Time\s+Id Command\s+Argument"
 )
-BANNER = "headings that the server writes when it starts"
-BEFORE = "lines before the first entry of the log"
 ADMIN = "commands that are no statements (Quit, Prepare, Ping …)"
 EMPTY = "entries without a statement"
-LONGEST = 1 << 24
-"""Characters of a statement."""
-TOO_MANY_LINES = f"statements longer than {LONGEST >> 20} MiB"
 
 
 def recognise(head: Sequence[bytes]) -> int:
@@ -87,7 +95,7 @@ class _Entry:
             sql = sql[match.end() :]
         sql = sql.removesuffix(";")
         if self.length >= LONGEST:
-            yield Ignored(self.line, TOO_MANY_LINES, self.lines)
+            yield Ignored(self.line, LONG_STATEMENT, self.lines)
         elif self.admin is not None:
             if self.admin.lower() in ("quit", "connect", "change user"):
                 yield Fact(session, self.line, "end" if self.admin.lower() == "quit" else "begin", at)

@@ -5,18 +5,16 @@ Its columns: PostgreSQL's manual, "Using CSV-Format Log Output"; later versions 
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.importers.logs import _database_times as _times
+from ciphercost.importers.logs._csv import rows
 from ciphercost.importers.logs._postgresql import Message, Statements
-from ciphercost.importers.logs._sql import Event, Ignored, text
+from ciphercost.importers.logs._sql import Event, Ignored
 
 KIND = "sql"
 DIALECT = "postgresql"
-LONGEST = 1 << 26
-"""Characters of a field."""
 _TIME, _PID, _SESSION, _SEVERITY, _MESSAGE, _DETAIL, _QUERY = 0, 3, 5, 11, 13, 14, 19
 _LINE = re.compile(
     rb'"?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [^,"]*"?,(?:"(?:[^"]|"")*"|[^",]*),(?:"(?:[^"]|"")*"|[^",]*),\d*,(?:"[^"]*"|[^",]*),[0-9a-f]+\.[0-9a-f]+,'
@@ -30,28 +28,16 @@ def recognise(head: Sequence[bytes]) -> int:
 
 def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
     del head
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
-    # A field may hold ends of lines, which the parser needs.
-    reader = csv.reader(text(line).replace("\0", "") + "\n" for line in lines)
     statements = Statements()
-    begin = 1
-    while True:
-        begin = reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            break
-        except csv.Error:
-            yield Ignored(begin, REFUSED, max(1, reader.line_num - begin + 1))
-            continue
-        if len(row) <= _DETAIL or not row[_SEVERITY].isalnum():
-            if row:
-                yield Ignored(begin, REFUSED, max(1, reader.line_num - begin + 1))
+    for line, count, row in rows(lines):
+        if row is None or len(row) <= _DETAIL or not row[_SEVERITY].isalnum():
+            if row != []:  # an empty line is no row
+                yield Ignored(line, REFUSED, count)
             continue
         yield from statements.take(
             Message(
                 row[_SESSION] or row[_PID],
-                begin,
+                line,
                 _times.of(row[_TIME], zones),
                 row[_SEVERITY],
                 row[_MESSAGE],

@@ -6,23 +6,24 @@ Cloud SQL puts a line of the text log into `textPayload`; `postgresql_text` read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from ciphercost.importers.logs import _database_times as _times
 from ciphercost.importers.logs import postgresql_text
-from ciphercost.importers.logs._postgresql import Message, Statements
+from ciphercost.importers.logs._postgresql import NO_MESSAGE, Message, Statements
 from ciphercost.importers.logs._sql import Event, Ignored
 
 KIND = "sql"
 DIALECT = "postgresql"
 NOT_JSON = "lines that are no JSON"
-OTHER = "JSON without a message of PostgreSQL"
 LEAST = 10
 """Times that must all fall for a log to count as one with the newest line first."""
 MOST_REVERSED = 5_000_000
 """Lines of a log with the newest line first that are kept in memory to be read from its end."""
+OLDER = f"lines older than the newest {MOST_REVERSED:,} of a log with the newest line first"
 
 
 class _Entry(msgspec.Struct):
@@ -79,13 +80,11 @@ def _descends(head: Sequence[bytes]) -> bool:
 
 
 def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
-    numbered: Iterable[tuple[int, bytes]] = enumerate(lines, 1)
+    numbered: Iterator[tuple[int, bytes]] = enumerate(lines, 1)
     if _descends(head):
-        kept = []
-        for number, line in numbered:
-            if number > MOST_REVERSED:
-                break
-            kept.append((number, line))
+        kept = list(islice(numbered, MOST_REVERSED))
+        if older := sum(1 for _ in numbered):
+            yield Ignored(len(kept) + 1, OLDER, older)
         numbered = reversed(kept)
     payloads = [entry.text_payload for line in head if (entry := _parsed(line)) and entry.text_payload]
     if payloads:
@@ -100,7 +99,7 @@ def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iter
             continue
         found = entry.record or entry
         if not found.error_severity:
-            yield Ignored(number, OTHER)
+            yield Ignored(number, NO_MESSAGE)
             continue
         session = found.session_id or found.process_id or str(found.pid)
         yield from statements.take(

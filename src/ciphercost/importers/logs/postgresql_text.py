@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.importers.logs import _database_times as _times
-from ciphercost.importers.logs._postgresql import Message, Statements
-from ciphercost.importers.logs._sql import OVERLONG, TOO_LONG, Event, Ignored, numbered, text
+from ciphercost.importers.logs._postgresql import NO_MESSAGE, Message, Statements
+from ciphercost.importers.logs._sql import BEFORE, LONGEST, OVERLONG, TOO_LONG, Event, Ignored, numbered, text
 
 KIND = "sql"
 DIALECT = "postgresql"
@@ -34,9 +34,6 @@ _BRACKETED = re.compile(r"[\[(](\d+)[\])]")
 _BARE = re.compile(r"(?<![\w.:-])(\d{1,10})(?![\w.:-])")
 _NUMBER = re.compile(r"\d{2}")
 _EPOCH = re.compile(r"\b1\d{9}\.\d{3}\b")
-BEFORE = "lines before the first entry of the log"
-LONGEST = 1 << 24
-"""Characters of an entry."""
 TOO_MANY_LINES = f"entries longer than {LONGEST >> 20} MiB"
 
 
@@ -100,7 +97,7 @@ def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]
     message: Message | None = None
     for number, line in lines:
         if line is None:
-            yield Ignored(number, "JSON without a message of PostgreSQL")
+            yield Ignored(number, NO_MESSAGE)
             continue
         if line.startswith(OVERLONG):
             message = None

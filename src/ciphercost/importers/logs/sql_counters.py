@@ -6,16 +6,14 @@ each digest (`QUERY_SAMPLE_TEXT`).
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.importers.logs import _database_times as _times
+from ciphercost.importers.logs._csv import rows
 from ciphercost.importers.logs._sql import Event, Ignored, Logged, text
 
 KIND = "sql"
-LONGEST = 1 << 26
-"""Characters of a field."""
 REFUSED = "rows that do not fit the table's head"
 NO_TEXT = "rows whose statement the server no longer knew"
 CUT = "..."
@@ -39,7 +37,9 @@ class _Columns(NamedTuple):
     """How many there are."""
 
 
-def _columns(line: str) -> _Columns | None:
+def _columns(head: Sequence[bytes]) -> _Columns | None:
+    """The columns that the first line names. None: it is no head of such a table."""
+    line = text(head[0]).lstrip("\N{ZERO WIDTH NO-BREAK SPACE}")
     for separator in _SEPARATORS:
         names = [name.strip().strip('"').lower() for name in line.split(separator)]
 
@@ -60,31 +60,23 @@ def _columns(line: str) -> _Columns | None:
 
 def recognise(head: Sequence[bytes]) -> int:
     """The whole beginning if its first line names the columns of such a table."""
-    return len(head) if head and _columns(text(head[0]).lstrip("\N{ZERO WIDTH NO-BREAK SPACE}")) else 0
+    return len(head) if head and _columns(head) else 0
 
 
 def dialect(head: Sequence[bytes]) -> str:
     """Whose statements they are."""
-    columns = _columns(text(head[0]).lstrip("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    columns = _columns(head)
     return columns.dialect if columns else ""
 
 
 def read(lines: Iterable[bytes], head: Sequence[bytes], zones: set[str]) -> Iterator[Event]:
-    columns = _columns(text(head[0]).lstrip("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    columns = _columns(head)
     assert columns is not None
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
-    reader = csv.reader((text(line).replace("\0", "") + "\n" for line in lines), delimiter=columns.separator)
-    while True:
-        begin = reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error:
-            yield Ignored(begin, REFUSED, max(1, reader.line_num - begin + 1))
-            continue
-        if begin > 1 and row:
-            yield _event(row, columns, begin, reader.line_num - begin + 1, zones)
+    for line, count, row in rows(lines, columns.separator):
+        if row is None:
+            yield Ignored(line, REFUSED, count)
+        elif line > 1 and row:
+            yield _event(row, columns, line, count, zones)
 
 
 def _event(row: list[str], columns: _Columns, line: int, lines: int, zones: set[str]) -> Event:
