@@ -115,7 +115,7 @@ def under_headings(readings: list[Reading], headings: list[Heading]) -> None:
     both = len({heading.arm for heading in arms}) == 2
     for reading in readings:
         above = bisect_left(lines_of_commands, reading.line)
-        if above and commands[above - 1].rate not in ("", "0", None):
+        if above and commands[above - 1].rate not in ("", "0"):
             set_rate(reading, str(commands[above - 1].rate))
         above = bisect_left(lines_of_arms, reading.line)
         if both and not above:

@@ -60,9 +60,6 @@ def _written(token: sql_text.Token) -> str:
             return " "
         case "string" | "place" | "question":
             return "?"
-        case "name":
-            # A quoted name keeps its letters; digits in it are no values, so it is hidden from the pattern of numbers.
-            return token.text
         case _:
             return token.text
 

@@ -20,8 +20,11 @@ _FUNCTIONS = re.compile(
     r"|get_lock|release_lock|release_all_locks|load_file|master_pos_wait|source_pos_wait|wait_for_executed_gtid_set) ?\("
 )
 FUNCTIONS = "call functions that wait, lock, or act outside of the tables"
+EXPLAIN_ANALYZE = "EXPLAIN ANALYZE, which an application does not send"
+SETTINGS = "SET, RESET, USE and other settings of a session"
+TWO_PHASE = "two-phase commits"
 REASONS = {
-    "SET, RESET, USE and other settings of a session": "set reset use discard deallocate prepare execute",
+    SETTINGS: "set reset use discard deallocate prepare execute",
     "COPY and LOAD DATA, whose rows are not in the log": "copy load",
     "LISTEN, NOTIFY and UNLISTEN": "listen notify unlisten",
     "cursors": "declare fetch move close handler",
@@ -31,7 +34,7 @@ REASONS = {
     ),
     "procedures (CALL, DO)": "call do",
     "locks of whole tables": "lock unlock",
-    "two-phase commits": "xa",
+    TWO_PHASE: "xa",
 }
 """Why such statements are left out: their first words."""
 _LEFT_OUT = {word: why for why, words in REASONS.items() for word in words.split()}
@@ -49,7 +52,7 @@ def sort(shape: str) -> tuple[Sort, str]:
         if _FUNCTIONS.search(shape):
             return "left out", FUNCTIONS
         if shape.startswith("explain analy"):
-            return "left out", REASONS_OF_EXPLAIN
+            return "left out", EXPLAIN_ANALYZE
         if word in _WRITE or (
             word not in ("show", "desc", "describe", "help") and (_WRITING.search(shape) or _LOCKING.search(shape))
         ):
@@ -59,7 +62,7 @@ def sort(shape: str) -> tuple[Sort, str]:
         return "begin", ""
     if word in ("commit", "end", "rollback", "abort"):
         if " prepared" in shape:
-            return "left out", "two-phase commits"
+            return "left out", TWO_PHASE
         return ("savepoint", "") if re.match(r"rollback (?:work |transaction )?to\b", shape) else ("end", "")
     if word in ("savepoint", "release"):
         return "savepoint", ""
@@ -69,6 +72,3 @@ def sort(shape: str) -> tuple[Sort, str]:
         # The shape has no value: whoever asks must look at the text.
         return ("autocommit on" if match[1] in ("on", "true") else "autocommit off"), ""
     return "left out", _LEFT_OUT.get(word, UNKNOWN)
-
-
-REASONS_OF_EXPLAIN = "EXPLAIN ANALYZE, which an application does not send"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ciphercost.importers.logs._sql import EMPTY, NOT_UTF8, Logged
 from ciphercost.importers.statements.fingerprint import Unreadable, cached, split
-from ciphercost.importers.statements.sorts import WRITES, Sort, sort
+from ciphercost.importers.statements.sorts import SETTINGS, WRITES, Sort, sort
 
 BEGIN = {"postgresql": "BEGIN", "mysql": "START TRANSACTION"}
 MOST_STATEMENTS = 200
@@ -139,7 +139,7 @@ class Transactions:
         what = step.sort
         if what in ("autocommit on", "autocommit off"):
             session.autocommit = what == "autocommit on"
-            yield Operation((step,), "SET, RESET, USE and other settings of a session", step.logged)
+            yield Operation((step,), SETTINGS, step.logged)
         elif what == "begin":
             if session.open is not None:
                 yield Operation(tuple(session.open), UNFINISHED, session.open[0].logged)
@@ -149,11 +149,7 @@ class Transactions:
                 yield Operation((step,), OUTSIDE, step.logged)
                 return
             steps, session.open = [*session.open, step], None
-            if session.failed:
-                session.failed = False
-                yield Operation(tuple(steps), FAILED, steps[0].logged)
-            else:
-                yield self._finished(steps)
+            yield self._ended(session, steps)
         elif session.open is not None:
             session.open.append(step)
             session.length += len(step.logged.sql)
@@ -176,18 +172,17 @@ class Transactions:
         """The statement outside of a transaction that came last, now that another one follows."""
         if session.last:
             steps, session.last = session.last, []
-            if session.failed:
-                session.failed = False
-                yield Operation(tuple(steps), FAILED, steps[0].logged)
-            else:
-                yield self._finished(steps)
+            yield self._ended(session, steps)
+
+    def _ended(self, session: _Session, steps: list[Step]) -> Operation:
+        """The operation that this session has ended, which may have failed."""
+        failed, session.failed = session.failed, False
+        return Operation(tuple(steps), FAILED, steps[0].logged) if failed else self._finished(steps)
 
     def _finished(self, steps: list[Step]) -> Operation:
         """The operation, with the reason to leave it out if there is one."""
         inside = len(steps) > 1
-        dropped = tuple(
-            step for step in steps if inside and step.why == "SET, RESET, USE and other settings of a session"
-        )
+        dropped = tuple(step for step in steps if inside and step.why == SETTINGS)
         kept = tuple(step for step in steps if step not in dropped) if dropped else tuple(steps)
         for step in kept:
             if step.why and not (step.why == WRITES and self._writes):

@@ -58,11 +58,10 @@ def _nothing(found: Found, traffic: Traffic) -> str:
             "no statement was found; log them with log_statement = all or log_min_duration_statement = 0 (PostgreSQL), general_log or "
             "long_query_time = 0 (MySQL, MariaDB)"
         )
-    reasons = sorted(traffic.left_out, key=lambda left: -left.lines)
-    first = "; ".join(f"{left.lines:,}: {left.reason}" for left in reasons[:3])
+    first = "; ".join(f"{left.lines:,}: {left.reason}" for left in traffic.left_out[:3])
     advice = (
         "; such a table has no values, so give the server's log of statements instead"
-        if any(left.reason == NO_VALUES for left in reasons)
+        if any(left.reason == NO_VALUES for left in traffic.left_out)
         else ""
     )
     return f"none of its {found.statements:,} statements can be run ({first}){advice}"
