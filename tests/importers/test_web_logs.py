@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.importers import log_lines, web_workload
+from ciphercost.importers import log_lines, logs, web_workload
 from ciphercost.importers.connection_lengths import HELD, ConnectionLengths
 from ciphercost.importers.distinct import KEPT, Distinct
-from ciphercost.importers.logs import combined, names
+from ciphercost.importers.logs import combined
 from ciphercost.importers.quantised import Histogram, fewer
 from ciphercost.load import workload_file
 from ciphercost.model.errors import UsageError
@@ -280,11 +280,9 @@ def test_a_clock_that_goes_backwards_and_mixed_zones_are_reported(tmp_path: Path
 
 @given(st.lists(st.binary(max_size=200), max_size=30))
 def test_no_bytes_make_a_reader_fail(lines: list[bytes]) -> None:
-    from ciphercost.importers import logs
-
     whole = [piece for line in lines for piece in line.split(b"\n")]
     mixed = [*whole, *lines_of("haproxy_http.log"), *lines_of("nginx.json.log"), *lines_of("nginx_forwarded.log")]
-    for name in names():
+    for name in logs.names():
         form = logs.get(name)
         if form.kind == "web":
             assert form.recognise(mixed) > 0

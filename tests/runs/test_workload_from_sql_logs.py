@@ -12,7 +12,6 @@ import re
 import shutil
 import stat
 import subprocess
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
+import processes
 import short
 import warm
 from ciphercost.load import workload_file, workloads
@@ -53,6 +53,8 @@ POINTS, RANGES, UPDATES = 60, 30, 10
 """Operations in the logs of MySQL and MariaDB: statements by key, statements over a range, transactions that write."""
 PATIENCE = 60.0
 """Seconds until the server has written its log."""
+OF_MYSQL = pytest.mark.parametrize("mysql", ["mysql"], indirect=True)
+OF_MARIADB = pytest.mark.parametrize("mysql", ["mariadb"], indirect=True)
 
 
 class Logged(NamedTuple):
@@ -61,12 +63,11 @@ class Logged(NamedTuple):
     dump: Path
 
 
-def wait_for(path: Path, mark: str) -> None:
+def wait_for_line(path: Path, mark: str) -> None:
     """Another process of the server may write it."""
-    deadline = time.monotonic() + PATIENCE
-    while not path.is_file() or mark not in path.read_text(errors="replace"):
-        assert time.monotonic() < deadline, f"{mark} is not in {path}"
-        time.sleep(0.01)
+    processes.wait_for(
+        f"{mark} in {path}", lambda: path.is_file() and mark in path.read_text(errors="replace"), PATIENCE
+    )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory, require_server: Require
         (written,) = server.server.directory.rglob("statements")
         server.ask("SELECT 'the beginning'")
         for file in written.iterdir():
-            wait_for(file, "the beginning")
+            wait_for_line(file, "the beginning")
         before = {file.suffix: file.stat().st_size for file in written.iterdir()}
         for name, count in BUILTINS.items():
             server.pgbench("-n", "-c", "1", "-b", name, "-t", str(count))
@@ -92,7 +93,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory, require_server: Require
         server.ask("SELECT 'the mark'")
         logs = {}
         for file in written.iterdir():
-            wait_for(file, "the mark")
+            wait_for_line(file, "the mark")
             with file.open("rb") as source:
                 source.seek(before[file.suffix])
                 logs[file.suffix] = directory / f"load{file.suffix}"
@@ -299,21 +300,22 @@ def test_the_classes_of_a_log_of_mysql_have_the_numbers_of_its_load(mysql: Logge
     assert reading.left_out["writes; --writes keeps them"] == 4 * UPDATES
 
 
+@OF_MYSQL
 def test_the_classes_of_mysqls_digests(mysql: Logged, tmp_path: Path) -> None:
-    if mysql.server.engine.name == "mysql":
-        shares = made(mysql.logs["digest"], tmp_path, "--writes").shares
-        assert {POINTS, RANGES, UPDATES} <= set(shares.values())
-        return
-    done = warm.run(
-        ["workload", str(mysql.logs["digest"]), "-o", "mine.toml"], cwd=tmp_path
-    )  # MariaDB keeps no samples, or counts nothing
+    shares = made(mysql.logs["digest"], tmp_path, "--writes").shares
+    assert {POINTS, RANGES, UPDATES} <= set(shares.values())
+
+
+@OF_MARIADB
+def test_mariadbs_digests_are_refused(mysql: Logged, tmp_path: Path) -> None:
+    """MariaDB keeps no samples, or counts nothing."""
+    done = warm.run(["workload", str(mysql.logs["digest"]), "-o", "mine.toml"], cwd=tmp_path)
     assert done.returncode == 2
     assert "can be run" in done.stderr or "no statement was found" in done.stderr
 
 
+@OF_MYSQL  # MariaDB's run would be the same
 def test_a_workload_of_a_log_of_mysql_runs_on_a_dump(mysql: Logged, tmp_path: Path) -> None:
-    if mysql.server.engine.name == "mariadb":
-        pytest.skip("the run is the same as MySQL's")
     made(mysql.logs["general"], tmp_path, "--writes")
     argv = [
         "run",
