@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,7 +93,9 @@ class LogFile:
                 self.cut_off = "the compressed file is cut off; what is before its end was read"
             except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, OSError) as error:
                 if isinstance(error, OSError) and error.errno:
-                    raise UsageError(f"{clean(str(self.path))}: can't be read: {os.strerror(error.errno)}") from None
+                    raise UsageError(
+                        f"{clean(str(self.path))}: can't be read: {system_error.words(error, named=True)}"
+                    ) from None
                 self.cut_off = "the compressed file is damaged; what is before the damage was read"
 
     def head(self, most: int = 400) -> list[bytes]:

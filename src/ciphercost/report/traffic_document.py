@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from ciphercost.estimate.notation import number
 from ciphercost.load.units import minutes
 from ciphercost.model import sizes
 from ciphercost.model.traffic import Bin, Hour, OperationClass, Traffic, mean, quantile, total
 from ciphercost.report.blocks import Alarm, Block, Document, Item, Items, Section, Table, Text
 
 QUANTILES = (0.5, 0.9, 0.99)
-SIZES = TIMES = "p50 / p90 / p99 / max"
+QUANTILES_HEAD = "p50 / p90 / p99 / max"
 MOST_HOURS = 24
 MOST_CLASSES = 40
 """Classes in a table."""
@@ -60,11 +61,6 @@ def rate(traffic: Traffic) -> str:
     return f"{text}, {number(traffic.busiest_rate)}/s in the busiest hour" if traffic.hours else text
 
 
-def number(value: float) -> str:
-    """Three significant digits or more: 0.0123, 12.3, 1,234."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def _blocks(traffic: Traffic) -> Iterator[Block]:
     yield _classes(traffic)
     if any(each.times for each in traffic.classes):
@@ -86,7 +82,7 @@ def _blocks(traffic: Traffic) -> Iterator[Block]:
 def _classes(traffic: Traffic) -> Table:
     many = WORDS[traffic.kind][1]
     has_sizes = any(each.sizes for each in traffic.classes)
-    head = ("class", many, "share, of bytes", f"size {SIZES}") if has_sizes else ("class", many, "share")
+    head = ("class", many, "share, of bytes", f"size {QUANTILES_HEAD}") if has_sizes else ("class", many, "share")
     rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes[:MOST_CLASSES]]
     if rest := traffic.classes[MOST_CLASSES:]:
         count = sum(each.count for each in rest)
@@ -116,7 +112,11 @@ def _times(traffic: Traffic) -> Table:
         if each.times
     ]
     return Table(
-        "Time that the server took", ("class", "mean time", "", TIMES), rows, "figures", right=frozenset({1, 3})
+        "Time that the server took",
+        ("class", "mean time", "", QUANTILES_HEAD),
+        rows,
+        "figures",
+        right=frozenset({1, 3}),
     )
 
 

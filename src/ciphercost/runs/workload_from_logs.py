@@ -68,9 +68,9 @@ def traffic(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] =
         return found
     logs = log_files.found(files, asked.format)
     if logs[0].format.kind == "sql":
-        return _sql(logs, asked._replace(writes=True), shows)[
-            0
-        ]  # what is sent counts, whether it can be repeated or not
+        # What is sent counts, whether it can be repeated or not.
+        found, _ = _sql(logs, asked._replace(writes=True), shows)
+        return found
     found = _count(logs, asked, shows).traffic()
     if not found.operations:
         raise UsageError(

@@ -16,9 +16,6 @@ from ciphercost.model import system_error
 from ciphercost.model.errors import UsageError
 from ciphercost.model.traffic import Traffic
 
-ENGINES = {"postgresql": "postgresql", "mysql": "mysql"}
-"""By dialect: the server that the next step names."""
-
 
 class _Counted:
     """Lines on their way to a reader."""
@@ -80,8 +77,8 @@ def comments(found: Traffic, made: Workload, output: Path) -> list[str]:
 
 def next_step(made: Workload, output: Path) -> str:
     """The command that runs it."""
-    engine, name = ENGINES[made.written_for], shlex.quote(str(output))
-    return f"to measure it: ciphercost run {engine}:tls --dump YOUR.dump --workload {name}; on a server of yours: --url URL in place of --dump"
+    name = shlex.quote(str(output))
+    return f"to measure it: ciphercost run {made.written_for}:tls --dump YOUR.dump --workload {name}; on a server of yours: --url URL in place of --dump"
 
 
 def write_private(path: Path, text: str) -> None:

@@ -193,8 +193,7 @@ def _split(lines: list[tuple[int, str]], delimiter: str) -> list[Numbered]:
             return rows
         except csv.Error as error:
             raise Bad(last, f"not a row of a table: {error}") from None
-        if any(
-            len(value) > LONGEST_VALUE for value in rows[-1][1]
-        ):  # its own limit may have been raised in this process
+        # Another reader in this process may have raised the module's own limit.
+        if any(len(value) > LONGEST_VALUE for value in rows[-1][1]):
             raise Bad(last, f"not a row of a table: a value is longer than {LONGEST_VALUE:,} characters")
         rows[-1] = (last, rows[-1][1])
