@@ -16,12 +16,13 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ciphercost.host import package_cache
+import kv_load
+import web_load
 from ciphercost.load.agent import Agent
 from ciphercost.model.command_load import CommandLoad
 from ciphercost.model.connection import Connection
@@ -30,12 +31,10 @@ from ciphercost.model.secret import reveal
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.runs import pipeline
 from kv_load import KEYS, LOAD, SCRIPT
-from kv_load import _tools as kv_tools
 from load_generator import PGBENCH_TABLE, SYSBENCH_TABLE, Match, server
 from pairs import documents, served
 from peers import ROWS, Pgbench, Sysbench
 from run import Row
-from web_load import _tools as web_tools
 
 SECONDS = 60.0
 CLIENTS = 8
@@ -134,8 +133,7 @@ def sysbench(cpu: int) -> Iterator[Both]:
 @contextmanager
 def wrk(cpu: int) -> Iterator[Both]:
     with served("nginx", [cpu], partial(documents, [1000])) as fields:
-        program = Path(package_cache.keep("web-load", "bookworm-debian", web_tools).location) / "wrk"
-        words = [str(program), "-t1", "-c{clients}", "-d{seconds}s"]
+        words = [str(web_load.bindir() / "wrk"), "-t1", "-c{clients}", "-d{seconds}s"]
         plain, own = (shlex.join([*words, f"{scheme}://{{host}}:{{port}}/1000"]) for scheme in ("http", "https"))
         ends = [
             f"{scheme}://localhost:{fields[arm].port}/1000"
@@ -153,12 +151,23 @@ def wrk(cpu: int) -> Iterator[Both]:
 @contextmanager
 def valkey_benchmark(cpu: int) -> Iterator[Both]:
     with served("valkey", [cpu]) as fields, tempfile.TemporaryDirectory() as directory:
-        program = Path(package_cache.keep("kv-load", "trixie-debian", kv_tools).location) / "valkey-benchmark"
         both = fields["encrypted"]
         with Agent() as agent:
             agent.connect("loader", fields["plain"])
             agent.query("loader", f'EVAL "{LOAD}" 0 {KEYS} 100')
-        words = [str(program), "-h", "{host}", "-p", "{port}", "-r", str(KEYS), "-c", "{clients}", "-n", "30000"]
+        words = [
+            str(kv_load.program()),
+            "-h",
+            "{host}",
+            "-p",
+            "{port}",
+            "-r",
+            str(KEYS),
+            "-c",
+            "{clients}",
+            "-n",
+            "30000",
+        ]
         words += ["--user", str(both.user), "-a", reveal(both.password)]
         tls = ["--tls", "--cacert", "{ca}", "--tls-ciphersuites", "TLS_AES_256_GCM_SHA384"]
         plain, own = (shlex.join([*words, *more, "GET", "key:__rand_int__"]) for more in ([], tls))
@@ -176,7 +185,7 @@ def valkey_benchmark(cpu: int) -> Iterator[Both]:
         )
 
 
-TOOLS: dict[str, Callable[[int], object]] = {
+TOOLS: dict[str, Callable[[int], AbstractContextManager[Both]]] = {
     "pgbench": pgbench,
     "sysbench": sysbench,
     "wrk": wrk,
@@ -206,7 +215,7 @@ def rows(names: tuple[str, ...] = tuple(TOOLS), seconds: float = SECONDS) -> lis
 def beside(name: str, server_cpu: int, client_cpu: int, seconds: float) -> list[Row]:
     """The rows of one tool."""
     found: list[Row] = []
-    with TOOLS[name](server_cpu) as both, _only(client_cpu), _environment(both.environment):  # type: ignore[attr-defined]
+    with TOOLS[name](server_cpu) as both, _only(client_cpu), _environment(both.environment):
         cells = [_measured(cell, seconds) for cell in (both.command, both.own)]
     for figure, shown in FIGURES.items():
         theirs, ours = (cell.overhead.get(figure) for cell in cells)
@@ -257,9 +266,9 @@ def _environment(more: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _measured(cell: CellSpec, seconds: float) -> Cell:
+def _measured(cell: CellSpec, seconds: float, seed: int = 1) -> Cell:
     with tempfile.TemporaryDirectory() as place:
-        spec = Spec([cell], mode="quick", sessions=1, time=seconds, latency=False, seed=1)
+        spec = Spec([cell], mode="quick", sessions=1, time=seconds, latency=False, seed=seed)
         (found,) = pipeline.run(spec, Path(place) / "run").cells
     assert not found.reason, found.reason
     return found
@@ -288,11 +297,7 @@ def a_a() -> Row:
             command=CommandLoad(both.command.command.plain.replace("-T '{seconds}'", f"-t {TRANSACTIONS}")),
         )
         for number in range(RUNS):
-            with tempfile.TemporaryDirectory() as place:
-                spec = Spec([cell], mode="quick", sessions=1, time=RUN_SECONDS, latency=False, seed=number + 1)
-                (found,) = pipeline.run(spec, Path(place) / "run").cells
-            assert not found.reason, found.reason
-            rate = found.overhead["throughput"]
+            rate = _measured(cell, RUN_SECONDS, seed=number + 1).overhead["throughput"]
             missed += not rate.low <= 1 <= rate.high
             print(f"  {number + 1}: {rate.ratio - 1:+.3%} ({rate.low - 1:+.3%} to {rate.high - 1:+.3%})", flush=True)
     ratio = (ALLOWED + 1) / (missed + 1)

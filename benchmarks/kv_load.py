@@ -31,6 +31,11 @@ SCRIPT = "\\set id random(1000, 9999)\nGET key:00000000:id;"
 """The same keys as `key:__rand_int__`, but for those whose number has fewer than four digits."""
 
 
+def program() -> Path:
+    """valkey-benchmark, fetched if it is missing."""
+    return Path(package_cache.keep("kv-load", "trixie-debian", _tools).location) / "valkey-benchmark"
+
+
 def _tools(work: Work) -> Receipt:
     debian.unpack_suite("trixie", ["valkey-tools"], work)
     run_in_place.run_in_place(work, ["usr/bin/valkey-benchmark", "usr/bin/valkey-check-aof"])
@@ -51,7 +56,7 @@ def theirs(program: Path, fields: Connection, clients: int, cpu: int, requests: 
 def rows() -> list[Row]:
     """Two rows per setting: requests per second, and requests per second of client CPU."""
     cpus = sorted(os.sched_getaffinity(0))
-    program = Path(package_cache.keep("kv-load", "trixie-debian", _tools).location) / "valkey-benchmark"
+    benchmark = program()
     found: list[Row] = []
     with served("valkey", [cpus[0]]) as fields, tempfile.TemporaryDirectory() as directory:
         for size, length in SIZES.items():
@@ -60,7 +65,7 @@ def rows() -> list[Row]:
                 agent.query("loader", f'EVAL "{LOAD}" 0 {KEYS} {length}')
             for arm in ("plain", "encrypted"):
                 for clients in CLIENTS:
-                    found += compare(program, arm, size, clients, fields[arm], cpus[-1], Path(directory))
+                    found += compare(benchmark, arm, size, clients, fields[arm], cpus[-1], Path(directory))
     return found
 
 

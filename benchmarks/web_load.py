@@ -27,6 +27,11 @@ CIPHER = "TLS_AES_256_GCM_SHA384"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
+def bindir() -> Path:
+    """The directory of wrk and h2load, fetched if they are missing."""
+    return Path(package_cache.keep("web-load", "bookworm-debian", _tools).location)
+
+
 def _tools(work: Work) -> Receipt:
     debian.unpack_suite("bookworm", ["wrk", "nghttp2-client"], work)
     run_in_place.run_in_place(work, ["usr/bin/wrk", "usr/bin/h2load"])
@@ -51,17 +56,17 @@ class Tool:
 
 
 def tools() -> list[Tool]:
-    bindir = Path(package_cache.keep("web-load", "bookworm-debian", _tools).location)
+    programs = bindir()
     h2load = ["--h1", "-m1", "-t1", "-c{clients}", "-D{seconds}", f"--tls13-ciphers={CIPHER}", "{url}"]
     found = [
         Tool(
             "wrk",
-            str(bindir / "wrk"),
+            str(programs / "wrk"),
             ["-t1", "-c{clients}", "-d{seconds}s", "{url}"],
             r"Requests/sec:\s+([\d.]+)",
             r"(\d+) requests in",
         ),  # it checks its clock only every 100 ms
-        Tool("h2load", str(bindir / "h2load"), h2load, r"finished in [\d.]+s, ([\d.]+) req/s", r"(\d+) succeeded"),
+        Tool("h2load", str(programs / "h2load"), h2load, r"finished in [\d.]+s, ([\d.]+) req/s", r"(\d+) succeeded"),
     ]
     if oha := shutil.which("oha"):
         words = ["--no-tui", "--insecure", "-z", "{seconds}s", "-c", "{clients}", "{url}"]

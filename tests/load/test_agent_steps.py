@@ -154,9 +154,9 @@ def test_an_error_between_statements_rolls_back(agent: Agent, site: Site) -> Non
     assert agent.query("look", "SELECT count(*) FROM seen") == [["0"]]
 
 
+# The others find deadlocks after ten seconds, or have none.
+@pytest.mark.parametrize("site", ["postgresql", "mysql"], indirect=True)
 def test_a_deadlock_is_begun_again_as_often_as_allowed(agent: Agent, site: Site) -> None:
-    if site.name not in ("postgresql", "mysql"):
-        pytest.skip("finds deadlocks after ten seconds, or has none")
     one, other = (statement(f"UPDATE pairs SET v = v + 1 WHERE id = {number}") for number in (1, 2))
     # Both wait until the other has its first row.
     wait = step("sleep", "20000")

@@ -57,7 +57,7 @@ def cell(driver: str, operation: ways.Operation, ratio: float, client: float = 3
     }
     return Cell(
         "postgresql", "18.4", "transit", "tls", operation.workload, 1, "ok", "full", overhead=overhead, arms=arms,
-        variant=compare.name_of(driver, operation.workload),
+        variant=ways.name_of(driver, operation.workload),
     )  # fmt: skip
 
 

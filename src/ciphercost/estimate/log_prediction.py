@@ -24,7 +24,7 @@ from ciphercost.model.result import Cell, Part, Parts, Result
 LONG = 600.0
 """Seconds of an hour that a log must cover for the hour to be the busiest one, if it covers any hour for so long."""
 ALIKE = 0.02
-"""Share by which a replay's connections or bytes may differ from the log's before that is said."""
+"""Share by which a replay's connections or bytes may differ from the log's before a report mentions it."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -110,7 +110,8 @@ class _Wire:
         wires = [_sent(cell) for cell in cells]
         self.least, self.most = min(wires), max(wires)
         self.given = known.bytes_per_operation
-        with_size = [sent - float(size) for cell in cells if (size := cell.factors.get("size", "")).isdigit() for sent in [_sent(cell)]]  # fmt: skip
+        sizes = [cell.factors.get("size", "") for cell in cells]
+        with_size = [sent - float(size) for sent, size in zip(wires, sizes, strict=True) if size.isdigit()]
         self.headers = max(0.0, min(with_size)) if with_size else 0.0
         """Bytes of a request and of its answer's head."""
 
@@ -250,11 +251,10 @@ def _differs(cell: Cell, fitted: Cell, measured: Result, from_run: Result) -> li
         "version": (fitted.version, cell.version),
         "protocol": (fitted.encryption.get("protocol"), cell.encryption.get("protocol")),
         "cipher": (fitted.encryption.get("cipher"), cell.encryption.get("cipher")),
-        "clients": (fitted.clients, cell.clients),
         "regime": (fitted.regime, cell.regime),
     }
     return [
         f"{name} differs: {one or 'unknown'} in the run of the costs, {other or 'unknown'} in the replay"
         for name, (one, other) in pairs.items()
-        if one != other and name != "clients"
+        if one != other
     ]

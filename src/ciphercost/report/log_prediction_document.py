@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ciphercost.model.log_prediction import LogPrediction, LogStretch, Replayed
-from ciphercost.model.result import Part, Price
+from ciphercost.model.result import Price
 from ciphercost.report import money
 from ciphercost.report.blocks import Block, Document, Note, Section, Table, Text, Warnings
 from ciphercost.report.words import log_text
@@ -22,13 +22,9 @@ def at_price(of: LogPrediction, price: Price | None) -> LogPrediction:
     """The prediction with what the added cores cost in a month."""
     if price is None:
         return of
-    monthly = price.amount * (money.HOURS_PER_MONTH if price.per == "hour" else 1)
 
     def priced(stretch: LogStretch) -> LogStretch:
-        cores = stretch.cores
-        return msgspec.structs.replace(
-            stretch, per_month=Part(cores.value * monthly, cores.low * monthly, cores.high * monthly)
-        )
+        return msgspec.structs.replace(stretch, per_month=money.per_month(stretch.cores, price))
 
     return msgspec.structs.replace(of, price=price, whole=priced(of.whole), hours=[priced(hour) for hour in of.hours])
 

@@ -54,6 +54,12 @@ def of(cell: Cell, price: Price) -> Money:
     return Money(price, planned.key, million, busy)
 
 
+def per_month(cores: Part, price: Price) -> Part:
+    """The price of so many cores that are kept for a month."""
+    monthly = price.amount * (HOURS_PER_MONTH if price.per == "hour" else 1)
+    return Part(cores.value * monthly, cores.low * monthly, cores.high * monthly)
+
+
 def _reason(cell: Cell) -> str:
     if cell_text.is_control(cell):
         return "this is a control, which encrypts nothing"

@@ -38,11 +38,7 @@ def at_price(of: Prediction, price: Price | None) -> Prediction:
     """The prediction with what the added cores cost in a month."""
     if price is None:
         return of
-    monthly = price.amount * (money.HOURS_PER_MONTH if price.per == "hour" else 1)
-    cores = of.added_cores
-    return msgspec.structs.replace(
-        of, price=price, per_month=Part(cores.value * monthly, cores.low * monthly, cores.high * monthly)
-    )
+    return msgspec.structs.replace(of, price=price, per_month=money.per_month(of.added_cores, price))
 
 
 def page(predictions: Sequence[Prediction]) -> str:
@@ -73,15 +69,9 @@ def _lines(of: Prediction) -> Iterator[str]:
     servers = Part(*(SERVERS * ratio for ratio in (of.ratio.value, of.ratio.low, of.ratio.high)))
     yield f"{SERVERS} CPU-bound servers become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
     if of.per_month is not None and of.price is not None:
-        digits = max(2, decimals((of.per_month.high - of.per_month.low) / 2))
-        amount = f"{of.per_month.value:,.{digits}f}".replace("-", "−")
-        monthly_cost = f"{money.with_currency(amount, of.price)} a month ({ends(of.per_month, digits)})"
-        yield f"money at {money.price_text(of.price)}: {monthly_cost}"
+        yield f"money at {money.price_text(of.price)}: {monthly(of.per_month, of.price, ' a month')}"
     if of.model_error:
-        yield (
-            f"the interval is a prediction's: operations differ from the sum of their costs by {100 * of.model_error:.0f} % (standard "
-            "deviation), which longer measuring does not change"
-        )
+        yield of_the_model(of.model_error)
     for note in of.notes:
         yield f"! {note}"
     yield f"measured in run {of.run} on {of.cpu or 'an unknown CPU'}; another CPU has other costs"
@@ -95,6 +85,20 @@ def headline(of: Prediction) -> str:
     return (
         f"{number(of.load.cores)} {'core' if of.load.cores == 1 else 'cores'} at {percent(of.utilisation, after)} % would be at "
         f"{percent(after.value, after)} % ({percent(after.low, after)}–{percent(after.high, after)} %) with {of.engine} {of.mechanism}"
+    )
+
+
+def monthly(part: Part, price: Price, unit: str = "") -> str:
+    """`$1.20 (1.10–1.31)`; `unit` stands after the amount."""
+    digits = max(2, decimals((part.high - part.low) / 2))
+    return f"{money.with_currency(rounded(part.value, digits), price)}{unit} ({ends(part, digits)})"
+
+
+def of_the_model(error: float) -> str:
+    """What a prediction's interval contains besides the errors of the measured costs."""
+    return (
+        f"the interval is a prediction's: operations differ from the sum of their costs by {100 * error:.0f} % (standard "
+        "deviation), which longer measuring does not change"
     )
 
 
@@ -117,15 +121,19 @@ def _signed(percent: float, digits: int) -> str:
 
 def ends(of: Part, digits: int, unit: str = "") -> str:
     """`4.3–4.9 %`, or `−2.1 to 10.8 %` if the low end is below 0."""
-    low, high = (f"{bound:,.{digits}f}".replace("-", "−") for bound in (of.low, of.high))
+    low, high = (rounded(bound, digits) for bound in (of.low, of.high))
     return f"{low} to {high}{unit}" if of.low < 0 else f"{low}–{high}{unit}"
 
 
 def interval(of: Part, unit: str) -> str:
     """`15.8 µs (15.1–16.5)`, with as many digits as the interval supports."""
     digits = decimals((of.high - of.low) / 2)
-    value = f"{of.value:,.{digits}f}".replace("-", "−")
-    return f"{value} {unit} ({ends(of, digits)})".replace("  ", " ")
+    return f"{rounded(of.value, digits)} {unit} ({ends(of, digits)})".replace("  ", " ")
+
+
+def rounded(value: float, digits: int) -> str:
+    """`−1,234.5`, with so many decimals."""
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def decimals(half: float) -> int:

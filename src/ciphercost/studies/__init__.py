@@ -25,7 +25,7 @@ from ciphercost.studies import catalogue, table
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.catalogue import folder as folder
 from ciphercost.studies.catalogue import names as names
-from ciphercost.studies.sheet import Report, Sheet
+from ciphercost.studies.sheet import Report, Sheet, worded
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
@@ -95,8 +95,7 @@ class Study(ABC):
         for name in given:
             if name not in self.options:
                 having = catalogue.having(name)
-                named_others = " and ".join([*([", ".join(having[:-1])] if having[1:] else []), *having[-1:]])
-                others = f"{named_others or 'no study'} {'have' if len(having) > 1 else 'has'}"
+                others = f"{worded(having) or 'no study'} {'have' if len(having) > 1 else 'has'}"
                 option = name.replace("_", "-")
                 raise UsageError(f"study {self.name} has no option --{option}, which {others}; leave it out")
         return self
@@ -147,8 +146,7 @@ class Study(ABC):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """The study's main costs, for a page with several studies: its first figure with a published cost, for each operation. Pure."""
-        costs = [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
-        comparable = [cost for cost in costs if not cost.operation.startswith("published alone")]
+        comparable = [cost for cost in published_costs(result) if not cost.operation.startswith("published alone")]
         return [cost for cost in comparable if cost.figure == comparable[0].figure]
 
     def judged(self, result: StudyResult) -> Judged:
@@ -218,6 +216,11 @@ def at_versions(study: Study, cells: Sequence[CellSpec], versions: Mapping[str, 
                 f"study {study.name} needs {cell.engine} {cell.version}: write --engine {cell.engine}, without @{version}"
             )
     return [msgspec.structs.replace(cell, version=versions.get(cell.engine, cell.version)) for cell in cells]
+
+
+def published_costs(result: StudyResult) -> list[StudyFigure]:
+    """The costs that stand beside a published one. Pure."""
+    return [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
 
 
 def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:

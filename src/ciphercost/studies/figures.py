@@ -73,12 +73,16 @@ def inverse(known: Estimate | None) -> Estimate | None:
 
 def server_cpu(operation: str, cell: Cell | None) -> list[StudyFigure]:
     """Server CPU per operation, by our method alone: other processes and the path between the ends hardly affect it."""
-    known = cell.overhead.get("server_cpu_per_op") if cell else None
+    return cpu(operation, CPU, "server_cpu", cell)
+
+
+def cpu(operation: str, figure: str, end: str, cell: Cell | None) -> list[StudyFigure]:
+    """CPU time per operation at one `end`, `server_cpu` or `client_cpu`, by our method alone; empty if it is unknown."""
+    known = cell.overhead.get(f"{end}_per_op") if cell else None
     if cell is None or known is None:
         return []
-    name = "server's CPU"
-    levels = [StudyFigure(operation, name, "µs", arm, ours=cell.arms[arm].get("server_cpu_us_per_op")) for arm in ARMS]
-    return [*levels, cost(operation, CPU, known)]
+    levels = [StudyFigure(operation, figure, "µs", arm, ours=cell.arms[arm].get(f"{end}_us_per_op")) for arm in ARMS]
+    return [*levels, cost(operation, figure, known)]
 
 
 def between(figures: Sequence[StudyFigure]) -> list[StudyFigure]:

@@ -47,10 +47,14 @@ def _required(record: StudyRecord, mechanism: str) -> Sequence[Witness]:
 
 def ending(record: StudyRecord, not_proven: Mapping[str, str], *, began: bool) -> str:
     """Why the procedure did not run, or not to its end; empty if it did."""
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in not_proven.items())
+    return not_run(record, reasons, began=began) or ("" if record.complete else "it was cut off")
+
+
+def not_run(record: StudyRecord, not_proven: str, *, began: bool) -> str:
+    """Why the procedure did not run; empty if it did, also if it was cut off. `not_proven`: why its arms are not proven."""
     if record.reason:
         return record.reason
     if not_proven and record.proofs:
-        return "not proven: " + "; ".join(f"{name}: {reason}" for name, reason in not_proven.items())
-    if not began:
-        return "the run was cut off before the published procedure began"
-    return "" if record.complete else "it was cut off"
+        return f"not proven: {not_proven}"
+    return "" if began else "the run was cut off before the published procedure began"

@@ -15,6 +15,8 @@ _PROGRESS = re.compile(
 )
 _VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d+[\w.]*)")
 LAST_LINES = 8
+ROWS_A_SCALE = 100_000
+"""Accounts per unit of its scale."""
 
 
 class Second(msgspec.Struct, frozen=True):

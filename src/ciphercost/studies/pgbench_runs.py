@@ -6,16 +6,18 @@ The program is that of the server's own version if there is one, since it is par
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ciphercost import engines
 from ciphercost.engines.postgresql import major
 from ciphercost.host.installation import Installation
 from ciphercost.host.programs import output_of
 from ciphercost.host.run_ownership import server_user
-from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import reveal
-from ciphercost.studies import Stage, pgbench, tde_pairs
+from ciphercost.studies import Stage, in_turn, pgbench, tde_pairs
 
 LOAD_SECONDS = 600.0
 """Timeout of `pgbench -i`, plus the same for every ten units of scale."""
@@ -61,11 +63,19 @@ def series(report: pgbench.Report) -> dict[str, list[float]]:
 def places(installation: Installation, name: str) -> list[Path]:
     """Where this program of PostgreSQL may be: beside the server, else with the server's version, else on PATH, else any."""
     server_major = major(installation.version)
-    others = sorted(engines.get("postgresql").available(), key=lambda other: major(other.version) != server_major)
+    others = engines.get("postgresql").available()
     same = [Path(other.location) / name for other in others if major(other.version) == server_major]
     rest = [Path(other.location) / name for other in others if major(other.version) != server_major]
     on_path = [Path(path)] if (path := shutil.which(name)) else []
     return [Path(installation.location) / name, *same, *on_path, *rest]
+
+
+def duration_of(given: Mapping[str, Any], default: float) -> float:
+    """Value of `--duration`, seconds. Raises UsageError."""
+    duration = in_turn.duration_of(given, default)
+    if duration < 1:
+        raise UsageError(f"--duration {duration:g}s: pgbench runs for at least 1 second")
+    return duration
 
 
 def find(installation: Installation) -> tuple[Path, str]:

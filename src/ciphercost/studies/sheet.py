@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ciphercost.model.study import StudyFigure
@@ -30,6 +30,12 @@ def cite(text: str, *figures: StudyFigure | None) -> str:
     cell = Cited(text)
     cell.source = source
     return cell
+
+
+def worded(names: Iterable[object]) -> str:
+    """`a, b and c`. Pure."""
+    *first, last = [str(name) for name in names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def anchor(source: str) -> str:

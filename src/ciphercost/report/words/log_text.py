@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from ciphercost.estimate.log_prediction import ALIKE
 from ciphercost.estimate.notation import number
 from ciphercost.model import sizes
 from ciphercost.model.log_prediction import LogPrediction, LogStretch, Replayed
 from ciphercost.model.result import Part
 from ciphercost.report import money
 from ciphercost.report.capacity import SERVERS
-from ciphercost.report.prediction_text import decimals, ends, interval, more, percent
+from ciphercost.report.prediction_text import decimals, ends, interval, monthly, more, of_the_model, percent, rounded
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -71,25 +72,15 @@ def sentences(of: LogPrediction) -> Iterator[str]:
         yield f"{SERVERS} servers that this hour fills become {servers.value:,.2f} ({servers.low:,.2f}–{servers.high:,.2f})"
     if of.whole.per_month is not None and of.price is not None and hour.per_month is not None:
         yield (
-            f"money at {money.price_text(of.price)}: {_monthly(of.whole.per_month, of)} a month for the cores that the log keeps busy on average, "
-            f"{_monthly(hour.per_month, of)} for as many as its busiest hour needs, all month"
+            f"money at {money.price_text(of.price)}: {monthly(of.whole.per_month, of.price)} a month for the cores that the log keeps busy on average, "
+            f"{monthly(hour.per_month, of.price)} for as many as its busiest hour needs, all month"
         )
     if of.model_error:
-        yield (
-            f"the interval is a prediction's: operations differ from the sum of their costs by {100 * of.model_error:.0f} % (standard "
-            "deviation), which longer measuring does not change"
-        )
+        yield of_the_model(of.model_error)
 
 
 def _times(of: LogPrediction, hour: LogStretch) -> str:
     return f"{number(of.busiest_second * hour.counts.seconds / hour.counts.operations)} times"
-
-
-def _monthly(part: Part, of: LogPrediction) -> str:
-    assert of.price is not None
-    digits = max(2, decimals((part.high - part.low) / 2))
-    amount = f"{part.value:,.{digits}f}".replace("-", "−")
-    return f"{money.with_currency(amount, of.price)} ({ends(part, digits)})"
 
 
 def _pieces(of: LogPrediction) -> str:
@@ -156,8 +147,7 @@ def row(of: LogPrediction, hour: LogStretch) -> tuple[str, str, str, str]:
     """(hour, cores added or seconds an hour, interval, what came in a second)."""
     part = _hourly(hour.cores) if by_hour(of) else hour.cores
     digits = decimals((part.high - part.low) / 2)
-    value = f"{part.value:,.{digits}f}".replace("-", "−")
-    return span(hour), value, ends(part, digits), per_second(hour)
+    return span(hour), rounded(part.value, digits), ends(part, digits), per_second(hour)
 
 
 def many(count: float, operation: str) -> str:
@@ -186,17 +176,17 @@ def sent(of: Replayed, operation: str) -> str:
 
 def _figures(of: Part) -> tuple[str, str]:
     digits = decimals((of.high - of.low) / 2)
-    return f"{of.value:,.{digits}f} µs".replace("-", "−"), ends(of, digits)
+    return f"{rounded(of.value, digits)} µs", ends(of, digits)
 
 
 def _beside(of: Replayed, part: Part) -> str:
     return more(Part(*(1 + us / of.plain_us for us in (part.value, part.low, part.high))))
 
 
-def differs(of: Replayed, by: float = 0.02) -> bool:
+def differs(of: Replayed) -> bool:
     """Whether the replay had other connections or bytes than the log."""
     pairs = ((of.log_connections, of.replay_connections), (of.log_bytes, of.replay_bytes))
-    return any(abs(one - other) > by * max(one, other) for one, other in pairs)
+    return any(abs(one - other) > ALIKE * max(one, other) for one, other in pairs)
 
 
 def agreement(of: Replayed) -> str:

@@ -10,7 +10,7 @@ from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import pairs
-from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
+from ciphercost.studies.column_functions import findings, measured, procedure, published
 from ciphercost.studies.column_functions.measured import Cost, Level
 from ciphercost.studies.column_functions.names import (
     ALL_OPERATIONS,
@@ -23,6 +23,7 @@ from ciphercost.studies.column_functions.names import (
     STORED,
     TIME,
 )
+from ciphercost.studies.sheet import worded
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -75,7 +76,7 @@ TIMED = {
 
 def as_run(record: StudyRecord) -> str:
     settings = record.settings
-    loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
+    loads = worded([f"{load:,.0f}" for load in measured.loads(record)])
     times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
     older = (
         f"; statements of an earlier version, not those of the study's application (`{procedure.STUDYS}` here is now `hospital-sql`)"

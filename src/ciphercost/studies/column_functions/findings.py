@@ -14,6 +14,7 @@ from ciphercost.model.study import StudyFigure, StudyRecord
 from ciphercost.studies.column_functions import measured, procedure, published, servers
 from ciphercost.studies.column_functions.names import CPU, GROWTH, RATE, SERVER_CPU, TIME
 from ciphercost.studies.costs import bounds, change, plus_minus, too_wide, with_interval
+from ciphercost.studies.sheet import worded
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -100,10 +101,10 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
     order_now = sorted(order_then, key=lambda name: -rates[name].ratio)
     touching = [(one, other) for one, other in itertools.pairwise(order_now) if rates[one].low <= rates[other].high]
     if touching:
-        overlapping = servers.worded([f"{one} and {other}" for one, other in touching])
+        overlapping = worded([f"{one} and {other}" for one, other in touching])
         return f"{text} The intervals of {overlapping} overlap: at equal cipher this run shows no order between them."
     if order_then != order_now:
-        text += f" The order from the lowest cost is {servers.worded(order_now)}; as published it was {servers.worded(order_then)}."
+        text += f" The order from the lowest cost is {worded(order_now)}; as published it was {worded(order_then)}."
     return text
 
 
@@ -139,11 +140,11 @@ def instructions(record: StudyRecord) -> str:
     beside = " Firebird's LibTomCrypt never uses any." if "firebird" in ran else ""
     if used == "on":
         return (
-            f"This CPU has AES instructions and {servers.worded(by_openssl)} could use them. If the study's servers could not, encryption costs "
+            f"This CPU has AES instructions and {worded(by_openssl)} could use them. If the study's servers could not, encryption costs "
             f"less here than there for that reason alone.{beside} `--cpu-crypto off` hides them."
         )
     return (
-        f"OpenSSL had no AES instructions here, as the study says of its machine: they were hidden from it. {servers.worded(by_openssl)} "
+        f"OpenSSL had no AES instructions here, as the study says of its machine: they were hidden from it. {worded(by_openssl)} "
         f"encrypt{'s' * (len(by_openssl) == 1)} with OpenSSL.{beside} The agent proved that they were hidden from it. Only behind TLS is it proven "
         "that a server obeyed, so not here."
     )
@@ -235,7 +236,7 @@ def order(figures: Sequence[StudyFigure]) -> str:
     ]
     if not pairs:
         return ""
-    overlapping = servers.worded([f"{one.engine} with {other.engine}" for one, other in pairs])
+    overlapping = worded([f"{one.engine} with {other.engine}" for one, other in pairs])
     return f"Even in the study's own figure the intervals overlap here for {overlapping}: this run does not show which of them costs more."
 
 

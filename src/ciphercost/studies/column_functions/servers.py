@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
@@ -56,8 +55,3 @@ def loads_of(text: str) -> tuple[int, ...]:
 
 
 MOST_RECORDS = 1_000_000
-
-
-def worded(names: Sequence[str]) -> str:
-    """`a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))

@@ -13,12 +13,11 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.studies import Stage, Study, in_turn, table, tde_pairs
+from ciphercost.studies import Stage, Study, in_turn, pgbench, pgbench_runs, table, tde_pairs
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.cybertec_tde_cost import compare, pairs_of_arms, procedure, published, report
 from ciphercost.studies.sheet import Sheet
 
-ROWS_A_SCALE = 100_000
 MOST_SCALE = 1000
 PAIR_SECONDS = 30.0
 """Time for each arm besides its runs: to create and prove the cluster, and for `pgbench -i`."""
@@ -50,12 +49,9 @@ class CybertecTdeCost(Study):
         scale = int(given.get("scale", self.scale))
         if not 1 <= scale <= MOST_SCALE:
             raise UsageError(f"--scale {scale}: must be from 1 to {MOST_SCALE}")
-        duration = in_turn.duration_of(given, self.duration)
-        if duration < 1:
-            raise UsageError(f"--duration {duration:g}s: pgbench runs for at least 1 second")
         return CybertecTdeCost(
             scale,
-            duration,
+            pgbench_runs.duration_of(given, self.duration),
             in_turn.runs_of(given, self.runs),
             tde_pairs.bindirs(given["bindir"]) if "bindir" in given else self.bindir,
             tde_pairs.chosen(given["mechanism"]) if "mechanism" in given else self._mechanisms,
@@ -79,7 +75,7 @@ class CybertecTdeCost(Study):
                 pair.mechanism,
                 workload=f"{self.name}/{procedure.OPERATION}",
                 clients=published.CLIENTS,
-                rows=self.scale * ROWS_A_SCALE,
+                rows=self.scale * pgbench.ROWS_A_SCALE,
                 factors=dict(pair.factors),
                 bindir=pair.bindir,
                 settings=dict(SETTINGS),

@@ -141,10 +141,8 @@ def without_design(result: StudyResult) -> StudyResult:
 
 def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
-    if record.reason or (unproven and record.proofs):
-        return record.reason or f"not proven: {unproven}"
-    if not kept.runs:
-        return "the run was cut off before the published procedure began"
+    if reason := pairs.not_run(record, unproven, began=bool(kept.runs)):
+        return reason
     scatter = "; ".join(
         f"{procedure.WAYS[run.arm]} {fmean(values):.1f} ± {stdev(values):.1f} ms"
         for run in kept.runs

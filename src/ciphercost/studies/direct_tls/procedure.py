@@ -76,8 +76,7 @@ def starts(stage: Stage, program: Path, arm: str) -> list[tuple[float, float]]:
     if status:
         last = "\n".join(lines[-pgbench.LAST_LINES :])
         raise RunError(f"{WAYS[arm]}: psql did not start or did not reach the server (log: {log}):\n{last}")
-    values = [tuple(map(float, line.split(" "))) for line in lines if line]
-    return [(real, cpu) for real, cpu in values]
+    return [(float(real), float(cpu)) for real, cpu in (line.split(" ") for line in lines if line)]
 
 
 def find(installation: Installation) -> tuple[Path, str]:

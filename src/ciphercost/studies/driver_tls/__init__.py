@@ -12,7 +12,7 @@ from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.studies import Stage, Study, in_turn, table
+from ciphercost.studies import Stage, Study, in_turn, published_costs, table
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.driver_tls import compare, published, ways
 from ciphercost.studies.sheet import Sheet
@@ -71,7 +71,7 @@ class DriverTls(Study):
             factors=sized,
             clients=1,
             client=driver,
-            variant=compare.name_of(driver, operation.workload),
+            variant=ways.name_of(driver, operation.workload),
         )
 
     def procedure_cells(self, engine: str) -> list[CellSpec]:
@@ -103,11 +103,13 @@ class DriverTls(Study):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """What stands beside PyMongo's figures."""
-        return [figure for figure in costs(result) if figure.source == published.PYMONGO]
+        return [figure for figure in published_costs(result) if figure.source == published.PYMONGO]
 
     def judged(self, result: StudyResult) -> Judged:
         """Each operation with each driver."""
-        return Judged(costs(result), direction_only=True, printed_once=True, changed="TLS", ratios=compare.COMPARED)
+        return Judged(
+            published_costs(result), direction_only=True, printed_once=True, changed="TLS", ratios=compare.COMPARED
+        )
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return (
@@ -122,11 +124,6 @@ class DriverTls(Study):
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [METHOD]
-
-
-def costs(result: StudyResult) -> list[StudyFigure]:
-    """What stands beside a published figure."""
-    return [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
 
 
 def available() -> tuple[str, ...]:

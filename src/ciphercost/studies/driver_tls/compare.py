@@ -28,11 +28,6 @@ COMPARED = {
 }
 
 
-def name_of(driver: str, workload: str) -> str:
-    """Name of a pair of arms in the record and of a cell: `pgx, connect`."""
-    return f"{driver}, {workload}"
-
-
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every driver and operation; none of a pair that was not proven."""
     unproven = pairs.unproven_pairs(record, record.servers)
@@ -41,7 +36,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     all_figures = []
     for operation in ways.OPERATIONS:
         for driver in drivers_of(record, operation):
-            all_figures += of_driver(study, kept, driver, operation, ours.get(name_of(driver, operation.workload)))
+            all_figures += of_driver(study, kept, driver, operation, ours.get(ways.name_of(driver, operation.workload)))
     return study.result(
         ran_on("PostgreSQL", record, cells),
         procedure_text(record, kept, unproven),
@@ -53,7 +48,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 def drivers_of(record: StudyRecord, operation: ways.Operation) -> list[str]:
     """The drivers that the run was to measure, in their order."""
-    return [driver for driver in ways.DRIVERS if name_of(driver, operation.workload) in record.servers]
+    return [driver for driver in ways.DRIVERS if ways.name_of(driver, operation.workload) in record.servers]
 
 
 def published_of(study: Study, operation: ways.Operation) -> tuple[float, str]:
@@ -67,7 +62,7 @@ def of_driver(
     study: Study, record: StudyRecord, driver: str, operation: ways.Operation, cell: Cell | None
 ) -> list[StudyFigure]:
     """One operation with one driver: its rate, and the CPU time of both ends."""
-    name = name_of(driver, operation.workload)
+    name = ways.name_of(driver, operation.workload)
     here: figures.Known = {arm: in_turn.rate(record, operation.workload, arm, name) for arm in ARMS}
     *levels, cost = figures.rate(driver, operation.figure, cell, here)
     ratio, source = published_of(study, operation)
@@ -77,17 +72,11 @@ def of_driver(
 
 def cpu(driver: str, operation: ways.Operation, cell: Cell | None) -> list[StudyFigure]:
     """CPU time of the client and of the server for an operation, by our method."""
-    cpu_figures = []
-    for end, key in ((CLIENT_CPU, "client_cpu"), (figures.CPU, "server_cpu")):
-        known = cell.overhead.get(f"{key}_per_op") if cell else None
-        if cell is None or known is None:
-            continue
-        name = f"{end}, {operation.workload}"
-        cpu_figures += [
-            StudyFigure(driver, name, "µs", arm, ours=cell.arms[arm].get(f"{key}_us_per_op")) for arm in ARMS
-        ]
-        cpu_figures.append(figures.cost(driver, name, known))
-    return cpu_figures
+    return [
+        figure
+        for end, key in ((CLIENT_CPU, "client_cpu"), (figures.CPU, "server_cpu"))
+        for figure in figures.cpu(driver, f"{end}, {operation.workload}", key, cell)
+    ]
 
 
 def shares(result: StudyResult) -> Iterator[Sheet]:

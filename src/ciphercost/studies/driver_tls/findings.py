@@ -29,7 +29,7 @@ def who_pays(study: Study, ours: Ours) -> str:
     text = study.finding("who-pays")
     clauses = []
     for driver in ways.DRIVERS:
-        cell = ours.get(f"{driver}, {ways.BULK.workload}")
+        cell = ours.get(ways.name_of(driver, ways.BULK.workload))
         client, server = (added(cell, end) if cell else None for end in ("client", "server"))
         if client is not None and server is not None and share(client, server) != "-":
             clauses.append(f"{driver} {share(client, server)}")

@@ -21,6 +21,11 @@ class Operation(NamedTuple):
     """Test of PyMongo's, or when the proxy was measured."""
 
 
+def name_of(driver: str, workload: str) -> str:
+    """Name of a pair of arms in the record and of a cell: `pgx, connect`."""
+    return f"{driver}, {workload}"
+
+
 CONNECT = Operation("connect", "connections/s", "after")
 ROW = Operation("point-select", "rows/s", "FindOneByID")
 BULK = Operation("bulk-read", "results of 1 MB/s", "GridFsDownload")

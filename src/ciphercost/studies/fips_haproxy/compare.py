@@ -49,9 +49,8 @@ def of_way(study: Study, record: StudyRecord, way: ways.Way, cell: Cell | None) 
 
 def beside(study: Study) -> Sheet:
     """What the RFC prints of both libraries, with what FIPS mode costs each where both modes are printed."""
-    rows = list(study.rows("figures.csv"))
     by_name: dict[str, dict[str, dict[str, str]]] = {}
-    for row in rows:
+    for row in study.rows("figures.csv"):
         by_name.setdefault(f"{row['figure']}, {row['unit']}", {})[row["fips"]] = row
     return Sheet(
         "As published, of both libraries: out of FIPS mode → in it",
@@ -72,10 +71,8 @@ def beside(study: Study) -> Sheet:
 
 def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
-    if record.reason or (unproven and record.proofs):
-        return record.reason or f"not proven: {unproven}"
-    if not kept.runs:
-        return "the run was cut off before the published procedure began"
+    if reason := pairs.not_run(record, unproven, began=bool(kept.runs)):
+        return reason
     settings = record.settings
     encryption = " ".join(record.encryption.get(key, "") for key in ("protocol", "cipher")).strip()
     return (

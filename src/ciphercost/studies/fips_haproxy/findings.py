@@ -20,13 +20,12 @@ Ours = Mapping[str, Cell]
 
 def findings(study: Study, record: StudyRecord, ours: Ours) -> list[str]:
     """Findings of a few sentences each, with computed figures. The last says what would tell more."""
-    all_findings = [
+    return [
         study.finding("cost"),
         one_run(study, record),
         key_exchange(study, ours),
         *map(study.finding, ("cpu", "not-reached", "summary", "not-here", "would-tell")),
     ]
-    return [finding for finding in all_findings if finding]
 
 
 def one_run(study: Study, record: StudyRecord) -> str:

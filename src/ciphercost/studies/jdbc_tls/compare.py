@@ -51,10 +51,8 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 def procedure_text(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
-    if record.reason or (unproven and record.proofs):
-        return record.reason or f"not proven: {unproven}"
-    if not once:
-        return "the run was cut off before the published procedure began"
+    if reason := pairs.not_run(record, unproven, began=bool(once)):
+        return reason
     encryption = " ".join(record.encryption.get(key, "") for key in ("protocol", "cipher")).strip()
     chosen_loop, java, library = loops.of(record), record.tools.get(JAVA, ""), record.tools.get(LIBRARY, "")
     suite = (

@@ -13,6 +13,7 @@ from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.studies import tde_pairs
 from ciphercost.studies.costs import bounds, change, too_wide
 from ciphercost.studies.postgres_tde import grid
+from ciphercost.studies.sheet import worded
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -86,7 +87,7 @@ def select_only(runs: Mapping[grid.Point, Here]) -> str:
 def loads(study: Study, record: StudyRecord) -> str:
     """Low and high load: only one pair of figures exists for low load."""
     run = sorted({point.clients for point in grid.of_record(record)})
-    return f"{study.finding('loads')} Run here: {_listed([str(clients) for clients in run])} clients."
+    return f"{study.finding('loads')} Run here: {worded(run)} clients."
 
 
 def littles_law(study: Study, record: StudyRecord, here: Here) -> str:
@@ -170,7 +171,7 @@ def on_the_disk(here: Here) -> str:
     load = runs[0].load
     counts = "; ".join(f"{name} {spell(arm)} {run.series['checkpoints'][0]:.0f}" for (name, arm), run in here.items())
     return (
-        f"Here, by the servers' own settings: {_listed(switches) or 'no switch'} on, a checkpoint every {load['checkpoint_timeout']:.0f} s "
+        f"Here, by the servers' own settings: {worded(switches) or 'no switch'} on, a checkpoint every {load['checkpoint_timeout']:.0f} s "
         f"or {load['max_wal_size'] / 1024**2:,.0f} MB of log, {load['shared_buffers'] / 1024**2:,.0f} MB of shared buffers; "
         f"checkpoints in a run: {counts}. A run shorter than that time shows no timed checkpoint."
     )
@@ -207,8 +208,3 @@ def _why_no_fio(record: StudyRecord, ours: Mapping[str, Cell]) -> str:
 
 def spell(arm: str) -> str:
     return "encrypted" if arm == "encrypted" else "plain"
-
-
-def _listed(words: list[str]) -> str:
-    """`a, b and c`."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

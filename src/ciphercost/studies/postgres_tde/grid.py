@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from ciphercost.model.errors import UsageError
 from ciphercost.model.study import StudyRecord, StudyRun
+from ciphercost.studies.pgbench import ROWS_A_SCALE as ROWS_A_SCALE
 
-ROWS_A_SCALE = 100_000
-"""Accounts per unit of pgbench's scale."""
 TPCB, SELECT = "tpcb", "select"
 TITLES = {TPCB: "TPC-B-like", SELECT: "SELECT-only"}
 STUDYS_CLIENTS = (10, 50)

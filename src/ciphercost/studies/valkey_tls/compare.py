@@ -55,10 +55,8 @@ def operation(study: Study, record: StudyRecord, name: str, cell: Cell | None) -
 
 def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
-    if record.reason or (unproven and record.proofs):
-        return record.reason or f"not proven: {unproven}"
-    if not kept.runs:
-        return "the run was cut off before the published procedure began"
+    if reason := pairs.not_run(record, unproven, began=bool(kept.runs)):
+        return reason
     settings = record.settings
     encryption = " ".join(record.encryption.get(key, "") for key in ("protocol", "cipher")).strip()
     return (

@@ -10,12 +10,11 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
-from ciphercost.studies import Stage, Study, in_turn, table, tde_pairs
+from ciphercost.studies import Stage, Study, in_turn, pgbench, pgbench_runs, published_costs, table, tde_pairs
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.sheet import Report, Sheet
 from ciphercost.studies.volume_encryption import compare, procedure, published
 
-ROWS_A_SCALE = 100_000
 MOST_SCALE = 2000
 PAIR_SECONDS = 30.0
 """Time for each arm besides its runs: to create and prove the cluster, and for `pgbench -i`."""
@@ -51,12 +50,9 @@ class VolumeEncryption(Study):
         scale = int(given.get("scale", self.scale))
         if not 1 <= scale <= MOST_SCALE:
             raise UsageError(f"--scale {scale}: must be from 1 to {MOST_SCALE}")
-        duration = in_turn.duration_of(given, self.duration)
-        if duration < 1:
-            raise UsageError(f"--duration {duration:g}s: pgbench runs for at least 1 second")
         return VolumeEncryption(
             scale,
-            duration,
+            pgbench_runs.duration_of(given, self.duration),
             in_turn.runs_of(given, self.runs),
             tde_pairs.chosen(given["mechanism"]) if "mechanism" in given else self.mechanisms,
             self.sessions,
@@ -77,7 +73,7 @@ class VolumeEncryption(Study):
             mechanism,
             workload=name,
             clients=published.CLIENTS,
-            rows=0 if workload == published.LOAD else self.scale * ROWS_A_SCALE,
+            rows=0 if workload == published.LOAD else self.scale * pgbench.ROWS_A_SCALE,
             factors=tde_pairs.factors_of(mechanism, ""),
         )
 
@@ -112,7 +108,7 @@ class VolumeEncryption(Study):
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """Every workload on every way to encrypt."""
-        return [figure for figure in result.figures if figure.arm == "cost" and figure.published is not None]
+        return published_costs(result)
 
     def judged(self, result: StudyResult) -> Judged:
         return Judged(self.headline(result), direction_only=True, printed_once=True, ratios=compare.COMPARED)

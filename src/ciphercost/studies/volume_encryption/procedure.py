@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ciphercost.measure.pause import Pause
 from ciphercost.model.study import StudyRun
-from ciphercost.studies import Stage, pgbench, pgbench_runs
+from ciphercost.studies import Stage, in_turn, pgbench, pgbench_runs
 from ciphercost.studies.volume_encryption import published
 
 TPS, SECONDS = "tps", "seconds"
@@ -51,12 +51,12 @@ def runs(stage: Stage, program: Path, arm: str, began: float) -> list[StudyRun]:
     done = [kept(published.LOAD, started, {SECONDS: [time.monotonic() - started]})]
     clients = f"{settings['clients']:.0f}"
     for workload, mode in MODES.items():
-        under = [*mode, "-c", clients, "-j", clients, "-P", "1", "-T", f"{settings['duration_s']:.0f}"]
+        under = [*mode, "-c", clients, "-j", clients, "-P", "1", "-T", f"{settings[in_turn.SECONDS]:.0f}"]
         started = time.monotonic()
         rates = []
-        for number in range(1, int(settings["runs"]) + 1):
+        for number in range(1, int(settings[in_turn.RUNS]) + 1):
             stage.say(f"as published: {name}, {arm}, {workload}, run {number}: pgbench {' '.join(under)}")
-            limit = settings["duration_s"] + pgbench_runs.END_SECONDS
+            limit = settings[in_turn.SECONDS] + pgbench_runs.END_SECONDS
             text = pgbench_runs.run(stage, program, arm, f"{workload}-{number}", under, limit)
             rates.append(pgbench.parse(text).tps)
         done.append(kept(workload, started, {TPS: rates}))

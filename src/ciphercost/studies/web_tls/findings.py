@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ciphercost.estimate import bottleneck
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import StudyFigure, StudyRecord
 from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.sheet import worded
 from ciphercost.studies.web_tls import measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import DISK, MEAN, MEMORY, NETWORK, PROCESSOR
@@ -204,7 +205,7 @@ def threads(here: measured.Here) -> str:
             for name, (seconds, user, system) in list(by_thread.items())[:2]
         ]
         more = f" and {len(by_thread) - len(shown)} more" if len(by_thread) > len(shown) else ""
-        parts.append(f"{spell(arm)} {listed(shown) or 'nothing'}{more}")
+        parts.append(f"{spell(arm)} {worded(shown) or 'nothing'}{more}")
     return f"The study names CPU time by thread and mode as future work. Here, for {size} MB: {'; '.join(parts)}."
 
 
@@ -264,12 +265,6 @@ def percent(both: Levels) -> str:
 
 def arrow(both: Levels, scale: float = 1.0) -> str:
     return " → ".join(f"{both[arm] / scale:.3g}" for arm in ARMS)
-
-
-def listed(names: Iterable[object]) -> str:
-    """`3, 13 and 24`."""
-    words = [str(name) for name in names]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def spell(arm: str) -> str:
