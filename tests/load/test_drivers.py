@@ -301,6 +301,9 @@ def test_a_rate_is_kept(both: tuple[Agent, LanguageAgent]) -> None:
         answer = agent.slice("plain", 1.0, discard=0.0, rate=40, arrivals=arrivals)
         assert answer.errors == 0
         assert 0 < answer.operations <= 75, "on a busy machine some come too late to be counted"
+    answer = agent.slice("plain", 600.0, discard=0.0, rate=40, operations=20)
+    assert (answer.operations, answer.errors) == (20, 0), "however late they are"
+    assert answer.seconds >= 19 / 40, "the last one is due then"
 
 
 def test_what_it_refuses(both: tuple[Agent, LanguageAgent]) -> None:
