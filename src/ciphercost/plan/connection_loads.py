@@ -169,7 +169,7 @@ def check_machine(planned: PlannedCell) -> None:
 
 
 def check_spec(spec: Spec, cells: Sequence[PlannedCell]) -> None:
-    """Raises UsageError for a run that can't have storms or idle connections: on a cluster, or in cells that share their sessions' time."""
+    """Raises UsageError for a run that can't have storms or idle connections: one on a cluster."""
     loaded = [cell for cell in cells if cell.storm or cell.idle_connections]
     if not loaded:
         return

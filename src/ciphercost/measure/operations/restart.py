@@ -10,7 +10,6 @@ from ciphercost.host import deadlines
 from ciphercost.load.operation_client import Done, Operation
 from ciphercost.measure.operations.context import OperationContext
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.provision import cache
 
 
 class RestartOperation(Operation):
@@ -34,9 +33,7 @@ class RestartOperation(Operation):
         assert isinstance(server, StartedServer)
         server.crash()
         context.sampler(arm).follow(0, ())
-        if cache.empties(context.bench.cell):
-            volume = pair.by_arm[arm].volume
-            context.facts.encryption["page_cache"] = cache.drop([volume.path, *volume.backing] if volume else [])
+        context.empty_cache(arm)
 
     def execute(self, arm: Arm) -> Done:
         context = self._context
