@@ -9,6 +9,7 @@ from ciphercost.engines._network import StartedServer
 from ciphercost.host import deadlines
 from ciphercost.load.operation_client import Done, Operation
 from ciphercost.measure.operations.context import OperationContext
+from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import ARMS, Arm
 
 
@@ -22,12 +23,14 @@ class RestartOperation(Operation):
         """Of each arm's own: the changes before its n-th crash are those before the other arm's."""
 
     def prepare(self, arm: Arm) -> None:
-        """Make the same number of changes in both arms, then kill the server."""
+        """Make the same number of changes in both arms, then kill the server. Raises AgentError if a change fails."""
         context = self._context
         self._seeds[arm] += 1
         agent, pair = context.agent, context.pair
         agent.connect(arm, pair.connect[arm])
-        agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seeds[arm], operations=self._changes)
+        done = agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seeds[arm], operations=self._changes)
+        if done.errors:
+            raise AgentError(done.first_error)
         agent.disconnect(arm)
         server = pair.by_arm[arm]
         assert isinstance(server, StartedServer)
