@@ -102,3 +102,16 @@ def test_a_quantile_needs_operations_beyond_it() -> None:
 
 def test_fewer_than_two_blocks_give_no_figure() -> None:
     assert storms.result(slices(1.5, blocks=1), "quick") is None
+
+
+def test_a_figure_that_the_arms_have_in_different_sessions_is_left_out() -> None:
+    """Only the same block's storms can be compared."""
+    mute = {(1, "plain"), (3, "encrypted")}
+    every = [
+        msgspec.structs.replace(one, during=answer(0, 1.0)) if (one.session, one.arm) in mute else one
+        for one in slices(1.5, sessions=3, blocks=1)
+    ]
+    found = storms.result(every, "full")
+    assert found is not None
+    assert "throughput_during" not in found.ratios
+    assert found.ratios["throughput_before"].ratio == pytest.approx(1, rel=1e-3)

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from ciphercost.host import listeners, ports
+from ciphercost.host import listeners, ports, sock_diag
 from conftest import Require
 
 
@@ -74,10 +74,10 @@ def test_a_connection_or_a_bound_socket_does_not_listen() -> None:
 
 
 def test_where_the_kernel_answers_no_such_request_its_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(_: int) -> None:
+    def refuses(*_: int) -> None:
         raise OSError(errno.EAFNOSUPPORT, "no netlink here")
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        monkeypatch.setattr(listeners, "_messages", refuses)
+        monkeypatch.setattr(sock_diag, "tcp_sockets", refuses)
         assert ports.port_owner(port, os.getpid(), os.geteuid()) == ports.PortOwner(ours=True)

@@ -15,7 +15,7 @@ import pytest
 import hoarding_server
 from ciphercost.engines import Server
 from ciphercost.estimate import connection_memory as estimates
-from ciphercost.host import socket_memory
+from ciphercost.host import sock_diag, socket_memory
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.measure import connection_memory
@@ -48,7 +48,7 @@ class Hoarding(Server):
 @contextlib.contextmanager
 def hoarding(keep: int) -> Iterator[Hoarding]:
     argv = [sys.executable, hoarding_server.__file__, str(keep)]
-    # Without huge pages of malloc's, and with one arena, so that what is kept is what is resident.
+    # With one arena of malloc's, so that what is kept is what is resident.
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "MALLOC_ARENA_MAX": "1"}
     ) as process:
@@ -110,5 +110,5 @@ def test_buffers_of_sockets_are_counted_at_both_ends() -> None:
 
 
 def test_a_kernel_that_does_not_answer_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket_memory, "NETLINK_SOCK_DIAG", 31)
+    monkeypatch.setattr(sock_diag, "NETLINK_SOCK_DIAG", 31)
     assert socket_memory.tcp_bytes({80}) == 0

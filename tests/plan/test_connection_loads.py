@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.host import ports
+from ciphercost.model.connection_memory import USUAL_CONNECTIONS
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import connection_loads, specs
@@ -41,7 +42,7 @@ def test_workloads_imply_what_they_are_for() -> None:
     storm = resolve(CELL)
     assert (storm.storm and storm.storm.rate, storm.clients, storm.idle_connections) == (160, 200, 0)
     idle = resolve(msgspec.structs.replace(CELL, workload="idle-connections"))
-    assert (idle.storm, idle.idle_connections) == (None, connection_loads.USUAL_CONNECTIONS)
+    assert (idle.storm, idle.idle_connections) == (None, USUAL_CONNECTIONS)
     failover = resolve(msgspec.structs.replace(CELL, storm="failover", clients=30))
     assert failover.storm
     assert failover.storm.clients == 30

@@ -5,23 +5,17 @@ Not an engine.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import time
 from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server
 from ciphercost.host.ports import address_of, crypto_library, is_loopback, listener
-from ciphercost.host.procfs import tree
-from ciphercost.host.run_ownership import start_time
+from ciphercost.host.process_end import kill_tree
 from ciphercost.host.standing import Standing
 from ciphercost.load.connection_string import ConnectionString
 from ciphercost.load.passwords import with_password
 from ciphercost.model.connection import Connection
-from ciphercost.model.errors import RunError
 from ciphercost.model.secret import Secret
 
 if TYPE_CHECKING:
@@ -32,8 +26,8 @@ PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 DATABASE_FILE = "ciphercost.database"
 """Beside it, if the user's dump brought a database of another name: that name."""
 STOP_SECONDS = 60.0
-CRASH_SECONDS, CRASH_LOOK = 30.0, 0.005
-"""Time that killed processes may take to be gone, as the kernel frees their memory first; and between two looks."""
+CRASH_SECONDS = 30.0
+"""Time that killed processes may take to be gone, as the kernel frees their memory first."""
 YOURS = "your server"
 
 
@@ -84,18 +78,9 @@ class StartedServer(Server):
 
         Raises RunError.
         """
-        pids = tree(self.pid)
         self.standing = None
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        until = time.monotonic() + CRASH_SECONDS
-        while self.process.poll() is None or any(map(start_time, pids)):
-            if time.monotonic() > until:
-                raise RunError(
-                    f"the server {self.process.name} (process {self.pid}) does not end although it was killed"
-                )
-            time.sleep(CRASH_LOOK)
+        kill_tree(self.pid, CRASH_SECONDS)
+        self.process.wait(CRASH_SECONDS)
 
 
 class RunningServer(Server):

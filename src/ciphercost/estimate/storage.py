@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ciphercost.estimate import statistics
+from ciphercost.estimate import sessions_or_blocks
 from ciphercost.estimate.statistics import Floats
 from ciphercost.estimate.to_estimate import around, to_estimate
 from ciphercost.model.result import Estimate
@@ -31,12 +31,9 @@ def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
     estimates: dict[str, Estimate] = {}
     for job, sessions in _values(slices).items():
         unit = "latency" if job in LATENCIES else "bytes/s"
-        ratios = [values[:, 1] for values in sessions]
-        if mode == "full" and len(ratios) >= 2:
-            centres = np.array([statistics.hodges_lehmann(values) for values in ratios])
-            estimates[job] = to_estimate(statistics.session_interval(centres), mode, unit)
-        elif sum(map(len, ratios)) >= 2:
-            estimates[job] = to_estimate(statistics.block_interval(np.concatenate(ratios)), mode, unit)
+        ratio = sessions_or_blocks.interval([values[:, 1] for values in sessions], mode)
+        if ratio is not None:
+            estimates[job] = to_estimate(ratio, mode, unit)
     return estimates
 
 
@@ -44,10 +41,7 @@ def levels(slices: Sequence[StorageSlice], mode: Mode) -> dict[Arm, dict[str, fl
     """Each arm's bytes per second, and µs of a write with its fsync; encrypted ÷ plain is the ratio of `estimate`."""
     by_arm: dict[Arm, dict[str, float]] = {arm: {} for arm in ARMS}
     for job, sessions in _values(slices).items():
-        groups = sessions if mode == "full" else [np.concatenate(sessions)]
-        level, ratio = (
-            float(np.mean([statistics.hodges_lehmann(group[:, column]) for group in groups])) for column in (0, 1)
-        )
+        level, ratio = (sessions_or_blocks.typical([rows[:, column] for rows in sessions], mode) for column in (0, 1))
         done = [
             storage_slice for (_, _, name), four in _blocks(slices).items() if name == job for storage_slice in four
         ]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import statistics
 from ciphercost.estimate.histogram import bounds, quantiles
+from ciphercost.estimate.sessions_or_blocks import interval, typical
 from ciphercost.estimate.statistics import Floats, Interval
 from ciphercost.estimate.to_estimate import around, to_estimate
 from ciphercost.model.histogram import decode
@@ -26,6 +26,8 @@ LEAST_BEYOND = 10
 """Operations beyond a quantile, in each storm, that it needs."""
 LEAST_BLOCKS = 2
 UNITS = {"throughput": "operations/s"}
+Figure = Mapping[tuple[int, int], float]
+"""The log of a figure of one arm, by session and block."""
 
 
 def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
@@ -33,18 +35,17 @@ def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
     blocks = complete(slices)
     if len(blocks) < LEAST_BLOCKS:
         return None
-    by_arm: dict[Arm, dict[str, dict[int, list[float]]]] = {arm: defaultdict(lambda: defaultdict(list)) for arm in ARMS}
-    for (session, _), four in blocks.items():
+    by_arm: dict[Arm, dict[str, dict[tuple[int, int], float]]] = {arm: defaultdict(dict) for arm in ARMS}
+    for here, four in blocks.items():
         for arm in ARMS:
             for name, value in figures([record for record in four if record.arm == arm]).items():
-                by_arm[arm][name][session].append(value)
+                by_arm[arm][name][here] = value
     ratios, levels = {}, {arm: dict[str, float]() for arm in ARMS}
     for name in sorted(set(by_arm["plain"]) & set(by_arm["encrypted"])):
-        plain, encrypted = (_aligned(by_arm[arm][name]) for arm in ARMS)
-        if sum(map(len, plain)) != sum(map(len, encrypted)) or not _enough(plain, mode):
+        plain, encrypted = (by_arm[arm][name] for arm in ARMS)
+        if (ratio := _ratio(encrypted, plain, mode)) is None:
             continue
-        ratio = _interval([theirs - mine for mine, theirs in zip(plain, encrypted, strict=True)], mode)
-        level = _centre([(mine + theirs) / 2 for mine, theirs in zip(plain, encrypted, strict=True)], mode)
+        level = typical(_by_session({here: (plain[here] + encrypted[here]) / 2 for here in plain}), mode)
         ratios[name] = to_estimate(ratio, mode, UNITS.get(name.partition("_")[0], "ms"))
         for arm, value in around(level, ratio.centre).items():
             levels[arm][name] = value
@@ -61,19 +62,15 @@ def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
     )
 
 
-def _arm(
-    values: Mapping[str, Mapping[int, list[float]]], levels: dict[str, float], slices: Sequence[StormSlice], mode: Mode
-) -> StormArm:
+def _arm(values: Mapping[str, Figure], levels: dict[str, float], slices: Sequence[StormSlice], mode: Mode) -> StormArm:
     """One arm: its levels, its own change against the part before, and what was refused."""
     change = {}
     for name in values:
         what, _, part = name.rpartition("_")
         if part not in PARTS[1:] or f"{what}_before" not in values:
             continue
-        later, before = _aligned(values[name]), _aligned(values[f"{what}_before"])
-        if sum(map(len, later)) == sum(map(len, before)) and _enough(later, mode):
-            differences = [one - other for one, other in zip(later, before, strict=True)]
-            change[name] = to_estimate(_interval(differences, mode), mode, UNITS.get(what, "ms"))
+        if (over := _ratio(values[name], values[f"{what}_before"], mode)) is not None:
+            change[name] = to_estimate(over, mode, UNITS.get(what, "ms"))
     kinds: Counter[str] = Counter()
     for one in slices:
         for word in one.back.error_kinds.split() if one.back else ():
@@ -157,21 +154,15 @@ def with_storm(cell: Cell, slices: Sequence[StormSlice], mode: Mode) -> Cell:
     return msgspec.structs.replace(cell, storm=found, warnings=warnings)
 
 
-def _aligned(by_session: Mapping[int, list[float]]) -> list[Floats]:
-    return [np.array(values) for _, values in sorted(by_session.items())]
+def _ratio(one: Figure, other: Figure, mode: Mode) -> Interval | None:
+    """The log of one ÷ other; None unless the same blocks have both, and they are enough."""
+    if one.keys() != other.keys():
+        return None
+    return interval(_by_session({here: one[here] - other[here] for here in one}), mode)
 
 
-def _enough(sessions: Sequence[Floats], mode: Mode) -> bool:
-    return len(sessions) >= 2 if mode == "full" and len(sessions) > 1 else sum(map(len, sessions)) >= LEAST_BLOCKS
-
-
-def _interval(sessions: Sequence[Floats], mode: Mode) -> Interval:
-    """Sessions are the unit if there are two, else blocks, as for fio."""
-    if mode == "full" and len(sessions) >= 2:
-        return statistics.session_interval(np.array([statistics.hodges_lehmann(values) for values in sessions]))
-    return statistics.block_interval(np.concatenate(sessions))
-
-
-def _centre(sessions: Sequence[Floats], mode: Mode) -> float:
-    groups = sessions if mode == "full" and len(sessions) >= 2 else [np.concatenate(sessions)]
-    return float(np.mean([statistics.hodges_lehmann(values) for values in groups]))
+def _by_session(figure: Figure) -> list[Floats]:
+    sessions: defaultdict[int, list[float]] = defaultdict(list)
+    for (session, _), value in figure.items():
+        sessions[session].append(value)
+    return [np.array(values) for _, values in sorted(sessions.items())]

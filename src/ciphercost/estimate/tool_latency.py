@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ciphercost.estimate import statistics
+from ciphercost.estimate import sessions_or_blocks, statistics
 from ciphercost.estimate.statistics import Floats, Interval
 from ciphercost.estimate.to_estimate import around
 from ciphercost.model.command_load import ToolFigures
@@ -50,14 +50,9 @@ class ToolLatencies:
         for metric, name in METRICS.items():
             if (table := self._logs(name)) is None:
                 continue
-            ratios = {session: rows[:, 1] - rows[:, 0] for session, rows in table.items()}
-            if mode == "full" and len(ratios) >= 2:
-                centres = np.array([statistics.hodges_lehmann(values) for values in ratios.values()])
-                found[metric] = statistics.session_interval(centres, most_nu=most_nu)
-            elif len(every := np.concatenate(list(ratios.values()))) >= 2:
-                interval = statistics.block_interval(every)
-                if interval is not None:
-                    found[metric] = interval
+            ratios = [rows[:, 1] - rows[:, 0] for rows in table.values()]
+            if (interval := sessions_or_blocks.interval(ratios, mode, most_nu)) is not None:
+                found[metric] = interval
         return found
 
     def levels(self, intervals: dict[str, Interval], mode: Mode) -> dict[Arm, dict[str, float]]:
@@ -67,8 +62,7 @@ class ToolLatencies:
             table = self._logs(name)
             if metric not in intervals or table is None:
                 continue
-            groups = list(table.values()) if mode == "full" else [np.concatenate(list(table.values()))]
-            middle = float(np.mean([statistics.hodges_lehmann(rows.mean(axis=1)) for rows in groups]))
+            middle = sessions_or_blocks.typical([rows.mean(axis=1) for rows in table.values()], mode)
             for arm, value in around(middle, intervals[metric].centre).items():
                 levels[arm][name] = value
         return levels

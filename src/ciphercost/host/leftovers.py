@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
 import shutil
 import signal
@@ -20,6 +19,7 @@ import msgspec
 from ciphercost.host import dead_runs, idle_setting, journal, mounts
 from ciphercost.host.environment import child_environment
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX, left_behind
+from ciphercost.host.process_end import ends, held
 from ciphercost.host.process_state import go_on, is_stopped
 from ciphercost.host.run_ownership import (
     CGROUP_PREFIX,
@@ -279,29 +279,8 @@ def remove(remains: Iterable[Leftover]) -> list[str]:
     return problems
 
 
-@contextlib.contextmanager
-def _process(leftover: Leftover) -> Iterator[int]:
-    """A pidfd of the process, which is readable once it has ended; -1 if it has."""
-    try:
-        descriptor = os.pidfd_open(int(leftover.what))
-    except ProcessLookupError:
-        yield -1
-        return
-    try:
-        # With another start time, it has ended, and this is another process.
-        yield descriptor if start_time(int(leftover.what)) == leftover.start else -1
-    finally:
-        os.close(descriptor)
-
-
-def _ends(descriptor: int, patience_ms: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(patience_ms))
-
-
 def _end(leftover: Leftover) -> None:
-    with _process(leftover) as descriptor:
+    with held(int(leftover.what), leftover.start) as descriptor:
         if descriptor < 0:
             return
         # A database server shuts down cleanly on SIGINT, most others on SIGTERM; the first signal it understands
@@ -311,18 +290,18 @@ def _end(leftover: Leftover) -> None:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
                     signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # it may be stopped
-            if _ends(descriptor, patience):
+            if ends(descriptor, patience):
                 return
         raise OSError("it does not end, even after SIGKILL")
 
 
 def _go_on(leftover: Leftover) -> None:
     """Continue a supervisor, which then undoes all that its run made and ends."""
-    with _process(leftover) as descriptor:
+    with held(int(leftover.what), leftover.start) as descriptor:
         if descriptor < 0:
             return
         signal.pidfd_send_signal(descriptor, signal.SIGCONT)
-        if not _ends(descriptor, UNDO_MS):
+        if not ends(descriptor, UNDO_MS):
             raise OSError("it was continued and is still removing what its run made; run this again in a minute")
 
 

@@ -8,7 +8,6 @@ not available.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -16,20 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
-REQUEST, DUMP = 0x1, 0x300
-ERROR, DONE = 2, 3
-LISTEN = 10
-"""State of a socket, as the kernel numbers it."""
-HEADER = struct.Struct("=IHHII")
-"""nlmsghdr: length, type, flags, sequence, port."""
-ASKED = struct.Struct("=BBBBI48x")
-"""inet_diag_req_v2: family, protocol, extensions, padding, states, and an empty inet_diag_sockid."""
+from ciphercost.host import sock_diag
+
 SOCKET = struct.Struct("=4x2s2x16s16x12xIIII")
 """inet_diag_msg: the local port, the local address, expires, queues (two), uid. The inode follows."""
 INODE = struct.Struct("=I")
-LARGEST = 1 << 16
-"""Bytes of a datagram from the kernel; it sends 32 KiB at most."""
 
 
 class ListeningSocket(msgspec.Struct, frozen=True):
@@ -57,29 +47,12 @@ def listening(port: int) -> list[ListeningSocket]:
 def _reported(family: int, port: int) -> Iterator[ListeningSocket]:
     """Those of one address family. Raises OSError if the kernel does not answer such requests."""
     wanted = port.to_bytes(2, "big")
-    for message in _messages(family):
+    for message in sock_diag.tcp_sockets(family, sock_diag.LISTEN):
         number, address, _, _, _, uid = SOCKET.unpack_from(message)
         if number == wanted:
             words = struct.unpack_from("=I" if family == socket.AF_INET else "=4I", address)
             (inode,) = INODE.unpack_from(message, SOCKET.size)
             yield ListeningSocket("".join(f"{word:08X}" for word in words), uid, str(inode))
-
-
-def _messages(family: int) -> Iterator[bytes]:
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG) as kernel:
-        asked = ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, 1 << LISTEN)
-        kernel.sendto(HEADER.pack(HEADER.size + len(asked), SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, 1, 0) + asked, (0, 0))
-        while True:
-            data, (sender, _) = kernel.recvfrom(LARGEST)
-            while data and sender == 0:
-                length, kind, *_ = HEADER.unpack_from(data)
-                if kind == DONE:
-                    return
-                if kind == ERROR:
-                    number = -struct.unpack_from("=i", data, HEADER.size)[0]
-                    raise OSError(number, os.strerror(number))
-                yield data[HEADER.size : length]
-                data = data[(length + 3) & ~3 :]
 
 
 def tabled(port: int) -> list[ListeningSocket]:

@@ -270,6 +270,12 @@ def free_port(address: str = LOOPBACK) -> int:
         return port
 
 
+def listening_at(address: str) -> socket.socket:
+    """A socket that listens on a free port of this address, IPv4 or IPv6. Raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.create_server((address, 0), family=family)
+
+
 def free_ports() -> int:
     """Client ports for connections to one server, without those that others need; 0: unknown."""
     try:

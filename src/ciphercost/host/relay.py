@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from ciphercost.host import local_socket
-from ciphercost.host.ports import is_loopback
+from ciphercost.host.ports import is_loopback, listening_at
 from ciphercost.model.connection import Changes, Connection
 
 KEEP = 8 << 20
@@ -75,8 +75,7 @@ class Relay:
         if self.file:
             self._listener = local_socket.listening(self.file)
         else:
-            family = socket.AF_INET6 if ":" in listen else socket.AF_INET
-            self._listener = socket.create_server((listen, 0), family=family)
+            self._listener = listening_at(listen)
             self.port = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()

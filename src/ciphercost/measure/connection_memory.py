@@ -23,7 +23,7 @@ from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import Arm
 from ciphercost.plan.connection_loads import STEPS
-from ciphercost.prove.load_connections import as_proven
+from ciphercost.prove.load_connections import as_proven, proof_of
 from ciphercost.provision import server_pairs
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
@@ -57,8 +57,7 @@ def phase(
             number = session.number * 2 * PLACES + PLACES + len(sides)
             fresh = server_pairs.start(bench, number, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
             agent = stack.enter_context(bench.agent(fresh))
-            of = proven[arm if pair.side(arm) == "encrypted" else "encrypted"]
-            sides[arm] = Side(arm, fresh, agent, of, measured.seed)
+            sides[arm] = Side(arm, fresh, agent, proof_of(pair, arm, proven), measured.seed)
         for level in levels(sides, bench.program, most, blocks):
             measured.record.append_beside(msgspec.structs.replace(level, cell=measured.number, session=session.number))
     yield

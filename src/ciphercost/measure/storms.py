@@ -26,7 +26,7 @@ from ciphercost.model.slices import AgentSlice, Block, SliceRecord
 from ciphercost.model.spec import Arm
 from ciphercost.model.storms import Storm, StormSlice
 from ciphercost.plan import connection_loads, schedule
-from ciphercost.prove.load_connections import as_proven
+from ciphercost.prove.load_connections import as_proven, proof_of
 from ciphercost.provision import server_pairs
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
@@ -170,7 +170,7 @@ class Storms:
             with _awaited(storm):
                 answer = self._agent.connect(arm, standby.connect[arm])
                 reconnect = time.monotonic() - began
-                as_proven(standby, arm, answer, self._proven_of(arm))
+                as_proven(standby, arm, answer, proof_of(self._pair, arm, self._proven))
                 during, after = self._part(draft, 2), self._part(draft, 3)
             record = msgspec.structs.replace(
                 draft, before=before, during=during, after=after, back=storm.result(), reconnect_s=reconnect
@@ -189,10 +189,7 @@ class Storms:
             self._others.slice(arm, LIMIT_S, discard=0.0, operations=1)
         except AgentError as error:
             raise RunError(f"storm, {arm} arm: a new connection beside the established ones failed: {error}") from None
-        as_proven(pair, arm, answer, self._proven_of(arm))
-
-    def _proven_of(self, arm: Arm) -> Connected:
-        return self._proven[arm if self._pair.side(arm) == "encrypted" else "encrypted"]
+        as_proven(pair, arm, answer, proof_of(self._pair, arm, self._proven))
 
     def _part(self, draft: StormSlice, number: int) -> AgentSlice:
         """One part of the established connections' load. Raises LoadStopped if it passed a limit of the cell."""

@@ -225,7 +225,7 @@ class InnodbTde(AtRest):
                 *([f"ALTER TABLE {COPY} ENCRYPTION = 'N'"] * (look.arm == "encrypted")),
             ),
             encrypt=f"ALTER TABLE {COPY} ENCRYPTION = 'Y'",
-            encrypted="SELECT ENCRYPTION FROM information_schema.INNODB_TABLESPACES WHERE NAME = CONCAT(DATABASE(), '/ciphercost_copy')",
+            encrypted=f"SELECT ENCRYPTION FROM information_schema.INNODB_TABLESPACES WHERE NAME = CONCAT(DATABASE(), '/{COPY}')",
         )
 
     def left_in_clear(self, rest: AtRestContext) -> Mapping[str, str]:

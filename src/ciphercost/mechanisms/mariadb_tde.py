@@ -174,7 +174,7 @@ class MariadbTde(AtRest):
             make=make,
             encrypt=f"ALTER TABLE {COPY} ENCRYPTED = YES, ALGORITHM = COPY",
             encrypted="SELECT IF(ENCRYPTION_SCHEME = 1 AND MIN_KEY_VERSION > 0, 'Y', 'N') FROM "
-            "information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE NAME = CONCAT(DATABASE(), '/ciphercost_copy')",
+            f"information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE NAME = CONCAT(DATABASE(), '/{COPY}')",
         )
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:

@@ -9,11 +9,12 @@ import msgspec
 from ciphercost.model.constrained_types import Count, Ordinal
 from ciphercost.model.spec import Arm
 
+IDLE, USUAL_CONNECTIONS = "idle-connections", 500
+"""The workload that asks for memory per connection by itself, and its number of connections."""
 Moment = Literal["handshake", "traffic", "response"]
 """After the handshake and login; after one operation on each connection; after one large response on each."""
 MOMENTS: tuple[Moment, ...] = ("handshake", "traffic", "response")
-Holder = Literal["server", "hop", "kernel", "client"]
-HOLDERS: tuple[Holder, ...] = ("server", "hop", "kernel", "client")
+HOLDERS = ("server", "hop", "kernel", "client")
 
 
 class MemoryLevel(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,8 @@ from ciphercost.model.estimate import Estimate
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
 
+STORM = "storm"
+"""The workload that asks for a storm by itself."""
 StormKind = Literal["rate", "failover", "rotation"]
 """New connections at a rate; all clients at once on a fresh server; the connections of a pool at once."""
 

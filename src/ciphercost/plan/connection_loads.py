@@ -11,17 +11,15 @@ import msgspec
 
 from ciphercost.host import ports
 from ciphercost.load import clients, units
+from ciphercost.model.connection_memory import IDLE, USUAL_CONNECTIONS
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Spec
-from ciphercost.model.storms import Storm
+from ciphercost.model.storms import STORM, Storm
 from ciphercost.plan.planned import PlannedCell
 
-STORM, IDLE = "storm", "idle-connections"
-"""Workloads that ask for a storm or for memory per connection by themselves."""
 EXAMPLE = "write --storm 160 (new connections a second), --storm failover=1000, or --storm rotation=30m/15"
 USUAL_RATE = "160"
 """New connections per second of workload `storm`: those of the published case with Valkey."""
-USUAL_CONNECTIONS = 500
 MOST_CLIENTS, MOST_CONNECTIONS, MOST_RATE = 10_000, 10_000, 100_000.0
 """Agents open at most 10,000 connections for an arm."""
 STEPS = 8
@@ -169,7 +167,7 @@ def check_machine(planned: PlannedCell) -> None:
 
 
 def check_spec(spec: Spec, cells: Sequence[PlannedCell]) -> None:
-    """Raises UsageError for a run that can't have storms or idle connections: on a cluster, or in cells that share their sessions' time."""
+    """Raises UsageError for a run that can't have storms or idle connections: one on a cluster."""
     loaded = [cell for cell in cells if cell.storm or cell.idle_connections]
     if not loaded:
         return

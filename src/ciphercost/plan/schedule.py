@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from ciphercost import mechanisms
 from ciphercost.load import clients, workloads
 from ciphercost.model import command_load
+from ciphercost.model.connection_memory import IDLE, USUAL_CONNECTIONS
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
+from ciphercost.model.storms import STORM
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +60,7 @@ PROFILE = 0.25
 """Extra time for the profiled slices of a cell, as a share of its time."""
 PROFILE_SLICE = 0.5
 """Shortest profiled slice, seconds: perf needs milliseconds to switch on and off, and a slice needs some hundred samples."""
-STORM, STORM_PART = 0.5, 0.5
+STORM_SHARE, STORM_PART = 0.5, 0.5
 """Extra time for a cell's storms, as a share of its time; and the length of each of a storm's three parts, seconds."""
 STORM_BLOCKS, STORM_BLOCKS_QUICK = 1, 4
 """Fewest blocks of storms of a session, as of profiled slices."""
@@ -270,7 +272,7 @@ def storm_blocks(spec: Spec) -> int:
     """Blocks of storms of each session of a cell: what fits into their share of its time, but never too few."""
     sessions = spec.sessions if spec.mode == "full" else 1
     least = STORM_BLOCKS if spec.mode == "full" else STORM_BLOCKS_QUICK
-    return max(least, int(STORM * spec.time / sessions / (SLICES_A_BLOCK * 3 * storm_part(spec))))
+    return max(least, int(STORM_SHARE * spec.time / sessions / (SLICES_A_BLOCK * 3 * storm_part(spec))))
 
 
 def _profile_s(spec: Spec, sessions: int) -> float:
@@ -323,11 +325,11 @@ FAILOVER_S, CONNECTION_S = 2.0, 0.02
 def beside_s(spec: Spec, cell: CellSpec) -> float:
     """Estimated seconds of each session for storms and memory per connection, which come beside the load."""
     seconds = 0.0
-    if cell.storm or cell.workload == "storm":
+    if cell.storm or cell.workload == STORM:
         blocks, failover = storm_blocks(spec), cell.storm.startswith("failover")
         seconds += blocks * (3 * SLICES_A_BLOCK * storm_part(spec) + 5 * FAILOVER_S * failover)
-    if cell.connections or cell.workload == "idle-connections":
-        seconds += 10.0 + CONNECTION_S * (cell.connections or 500)
+    if cell.connections or cell.workload == IDLE:
+        seconds += 10.0 + CONNECTION_S * (cell.connections or USUAL_CONNECTIONS)
     return seconds
 
 

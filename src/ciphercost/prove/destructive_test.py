@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,8 @@ import msgspec
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import canary_scan, deadlines
-from ciphercost.host.procfs import tree
-from ciphercost.host.run_ownership import hand_over, start_time
+from ciphercost.host.process_end import kill_tree
+from ciphercost.host.run_ownership import hand_over
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest, KeyState
 from ciphercost.model.errors import AgentError, RunError
@@ -113,7 +112,7 @@ def _arm(
                 outcome.rotation_s = time.monotonic() - began
             last = canary_scan.canary()
             look.query(StoresData.of(bench.engine).keep_canary(last))
-            _kill(server.pid or agent.pid)
+            kill_tree(server.pid or agent.pid, LAST_WISH_SECONDS)
         finally:
             with contextlib.suppress(RunError, AgentError):
                 agent.close()
@@ -188,19 +187,6 @@ def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look:
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
     return scan
-
-
-def _kill(root: int) -> None:
-    """Kill a process and everything it started, and wait until all of it is gone. Raises RunError."""
-    pids = {pid: start_time(pid) for pid in tree(root)}
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + LAST_WISH_SECONDS
-    while left := [pid for pid, began in pids.items() if began and start_time(pid) == began]:
-        if time.monotonic() >= deadline:
-            raise RunError(f"process {left[0]} does not end, even after SIGKILL")
-        time.sleep(0.01)
 
 
 def _without_key(bench: PreparedCell, mechanism: AtRest, arm: Arm, volume: Volume, state: KeyState) -> tuple[bool, str]:

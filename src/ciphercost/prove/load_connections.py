@@ -41,7 +41,7 @@ def load_connections(
             )
         return
     encrypted = pair.side(arm) == "encrypted"
-    proven = connected[arm if encrypted else "encrypted"]
+    proven = proof_of(pair, arm, connected)
     as_proven(pair, arm, answer, proven)
     if engine.caches_logins and per_request and answer.auth != proven.auth:
         # Where connections stay open, logins are no part of the load.
@@ -59,6 +59,11 @@ def load_connections(
             passed, detail = client_certificate.of_load(witness, agent, arm, pair.connect[arm])
         if not passed:
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
+
+
+def proof_of(pair: ServerPair, arm: Arm, connected: Mapping[Arm, Connected]) -> Connected:
+    """What an arm's proof negotiated. A plain arm's leg that is encrypted all the same is compared with the encrypted arm's."""
+    return connected[arm if pair.side(arm) == "encrypted" else "encrypted"]
 
 
 def as_proven(pair: ServerPair, arm: Arm, answer: Connected, proven: Connected) -> None:

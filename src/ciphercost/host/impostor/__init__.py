@@ -19,6 +19,7 @@ from ciphercost.host.impostor.direct import Direct
 from ciphercost.host.impostor.mysql import Mysql
 from ciphercost.host.impostor.postgres import Postgres
 from ciphercost.host.pki import UNBOUND, Pki
+from ciphercost.host.ports import listening_at
 
 Speech = Literal["mysql", "postgres", "tls"]
 """How a connection begins; `tls`: with TLS, at once."""
@@ -28,7 +29,7 @@ CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA")
 
 
 class Impostor:
-    """Listens on 127.0.0.1 (or `listen`). `met`: what each client did."""
+    """Listens on an address of this machine. `met`: what each client did."""
 
     def __init__(
         self,
@@ -61,8 +62,7 @@ class Impostor:
         if self._conversation.alpn:
             self._context.set_alpn_protocols(list(self._conversation.alpn))
         self.met: list[Did] = []
-        family = socket.AF_INET6 if ":" in listen else socket.AF_INET
-        self._listener = socket.create_server((listen, 0), family=family)
+        self._listener = listening_at(listen)
         self.port: int = self._listener.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)

@@ -6,7 +6,6 @@ import contextlib
 import shutil
 from collections.abc import Mapping
 
-from ciphercost.host.run_ownership import hand_over
 from ciphercost.load.agent import Agent
 from ciphercost.load.load_client import SliceSampler
 from ciphercost.load.operation_client import OperationClient
@@ -37,11 +36,9 @@ def client(
 ) -> OperationClient:
     """What makes the slices of a session whose load is an operator's task. `stack` closes and removes what it makes."""
     directory = bench.directory / "operation"
-    directory.mkdir(mode=0o700)
-    if not bench.engine.embedded:
-        hand_over(directory)
-    stack.callback(shutil.rmtree, directory, ignore_errors=True)
     context = OperationContext(bench, pair, agent, facts, samplers, directory)
+    context.make(directory)
+    stack.callback(shutil.rmtree, directory, ignore_errors=True)
     operation = MAKERS[bench.program.operation](context, stack)
     if bench.planned.choices.get("traffic") == "on":
         operation = WithTraffic(operation, context)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 
 from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
-from ciphercost.host import canary_scan, deadlines, procfs
+from ciphercost.host import canary_scan
 from ciphercost.host.run_ownership import hand_over
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext, Tool, own_agent
+from ciphercost.measure.operations.context import OperationContext, Tool, own_agent, timed
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS, Arm
@@ -26,9 +25,8 @@ class BackupOperation(Operation):
         self._context = context
         bench, pair = context.bench, context.pair
         engine = BacksUp.of(bench.engine)
-        self.tool = (
-            engine.backup_tools[0] if bench.planned.choices["tool"] == "usual" else bench.planned.choices["tool"]
-        )
+        asked = bench.planned.choices["tool"]
+        tool = engine.backup_tools[0] if asked == "usual" else asked
         self._targets = {arm: context.directory / f"backup-{arm}" for arm in ARMS}
         self._backups: dict[Arm, Backup] = {}
         for arm in ARMS:
@@ -37,23 +35,20 @@ class BackupOperation(Operation):
             secrets = bench.shared.secrets / f"backup-{arm}"
             secrets.mkdir(mode=0o700, exist_ok=True)
             hand_over(secrets)
-            connection = pair.connect[arm]
             self._backups[arm] = engine.backup(
-                BackupRequest(self.tool, bench.installation, connection, server.directory, self._targets[arm], secrets)
+                BackupRequest(
+                    tool, bench.installation, pair.connect[arm], server.directory, self._targets[arm], secrets
+                )
             )
-        self.tool = self._backups["plain"].tool or self.tool
+        self.tool = self._backups["plain"].tool or tool
         self._seen: set[Arm] = set()
         self._tool = Tool(context, stack)
         self._agent = own_agent(context, stack)
 
     def prepare(self, arm: Arm) -> None:
         self.clear(arm)
-        if cache.empties(self._context.bench.cell):
-            volume = self._context.pair.by_arm[arm].volume
-            self._context.facts.encryption["page_cache"] = cache.drop([volume.path, *volume.backing] if volume else [])
-        self._targets[arm].mkdir(mode=0o700)
-        if not self._context.bench.engine.embedded:
-            hand_over(self._targets[arm])
+        self._context.empty_cache(arm)
+        self._context.make(self._targets[arm])
 
     def execute(self, arm: Arm) -> Done:
         backup = self._backups[arm]
@@ -68,9 +63,7 @@ class BackupOperation(Operation):
     def _by_statement(self, arm: Arm, backup: Backup) -> tuple[float, int, int]:
         agent = self._agent
         agent.connect(arm, self._context.pair.connect[arm].single)
-        began, before = time.monotonic(), procfs.cpu_clock_ns(agent.pid)
-        agent.query(arm, backup.statement, timeout=deadlines.load())
-        took, cpu = time.monotonic() - began, procfs.cpu_clock_ns(agent.pid) - before
+        took, cpu = timed(agent, arm, [backup.statement])
         agent.disconnect(arm)
         return took, cpu, 0
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import deadlines
+from ciphercost.host import deadlines, procfs
 from ciphercost.host.command_runner import Ended, Request
 from ciphercost.host.environment import child_environment
 from ciphercost.host.procfs import Sampler
-from ciphercost.host.run_ownership import OWNER_MARK, RUN_MARK, identity, server_user
+from ciphercost.host.run_ownership import OWNER_MARK, RUN_MARK, hand_over, identity, server_user
 from ciphercost.load.agent import Agent
 from ciphercost.load.command_client import check
 from ciphercost.load.command_output import MOST_OUTPUT
@@ -21,6 +22,7 @@ from ciphercost.load.load_client import SliceSampler
 from ciphercost.load.operation_client import Operation
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.spec import ARMS, Arm
+from ciphercost.provision import cache
 from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
@@ -42,6 +44,18 @@ class OperationContext(msgspec.Struct, frozen=True):
         sampler = self.samplers[arm]
         assert isinstance(sampler, Sampler)
         return sampler
+
+    def make(self, directory: Path) -> None:
+        """Make a directory that the server can write to."""
+        directory.mkdir(mode=0o700)
+        if not self.bench.engine.embedded:
+            hand_over(directory)
+
+    def empty_cache(self, arm: Arm) -> None:
+        """Empty the system's cache of an arm's files, if the cell asks for that."""
+        if cache.empties(self.bench.cell):
+            volume = self.pair.by_arm[arm].volume
+            self.facts.encryption["page_cache"] = cache.drop([volume.path, *volume.backing] if volume else [])
 
 
 class Tool:
@@ -73,6 +87,14 @@ def own_agent(context: OperationContext, stack: contextlib.ExitStack) -> Agent:
         for arm in ARMS:
             context.sampler(arm).follow(agent.pid, ())
     return agent
+
+
+def timed(agent: Agent, arm: Arm, statements: Sequence[str]) -> tuple[float, int]:
+    """Execute statements. Returns the seconds that they took, and CPU time of the agent, ns."""
+    began, before = time.monotonic(), procfs.cpu_clock_ns(agent.pid)
+    for statement in statements:
+        agent.query(arm, statement, timeout=deadlines.load())
+    return time.monotonic() - began, procfs.cpu_clock_ns(agent.pid) - before
 
 
 Maker = Callable[[OperationContext, contextlib.ExitStack], Operation]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 from pathlib import Path
 
-from ciphercost.host import canary_scan, deadlines, procfs
-from ciphercost.host.run_ownership import hand_over
+from ciphercost.host import canary_scan, deadlines
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext, Tool, own_agent
+from ciphercost.measure.operations.context import OperationContext, Tool, own_agent, timed
 from ciphercost.mechanisms._rest import AtRest, Conversion
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import cache
 
 TABLE = "document"
-CONNECTION = "conversion"
-"""The agent's arm over which it goes on."""
 COPIED = 'cp -a "$1" "$2" && sync -f "$2"'
 """Copies a directory and waits until it is on the disk."""
 
@@ -85,18 +81,13 @@ class ConvertInPlace(Operation):
 
     def prepare(self, arm: Arm) -> None:
         self.clear(arm)
-        self._places[arm].mkdir(mode=0o700)
-        if not self._context.bench.engine.embedded:
-            hand_over(self._places[arm])
+        self._context.make(self._places[arm])
         for statement in self._conversions[arm].make:
             self._agent.query(arm, statement, timeout=deadlines.load())
 
     def execute(self, arm: Arm) -> Done:
         conversion = self._conversions[arm]
-        began, before = time.monotonic(), procfs.cpu_clock_ns(self._agent.pid)
-        for statement in conversion.convert:
-            self._agent.query(arm, statement, timeout=deadlines.load())
-        took, cpu = time.monotonic() - began, procfs.cpu_clock_ns(self._agent.pid) - before
+        took, cpu = timed(self._agent, arm, conversion.convert)
         return Done(took, cpu, 0, cache.size(conversion.converted))
 
     def verify(self, arm: Arm) -> None:

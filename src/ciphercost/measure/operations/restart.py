@@ -9,8 +9,8 @@ from ciphercost.engines._network import StartedServer
 from ciphercost.host import deadlines
 from ciphercost.load.operation_client import Done, Operation
 from ciphercost.measure.operations.context import OperationContext
+from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.provision import cache
 
 
 class RestartOperation(Operation):
@@ -23,20 +23,20 @@ class RestartOperation(Operation):
         """Of each arm's own: the changes before its n-th crash are those before the other arm's."""
 
     def prepare(self, arm: Arm) -> None:
-        """Make the same number of changes in both arms, then kill the server."""
+        """Make the same number of changes in both arms, then kill the server. Raises AgentError if a change fails."""
         context = self._context
         self._seeds[arm] += 1
         agent, pair = context.agent, context.pair
         agent.connect(arm, pair.connect[arm])
-        agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seeds[arm], operations=self._changes)
+        done = agent.slice(arm, deadlines.load(), discard=0.0, seed=self._seeds[arm], operations=self._changes)
+        if done.errors:
+            raise AgentError(done.first_error)
         agent.disconnect(arm)
         server = pair.by_arm[arm]
         assert isinstance(server, StartedServer)
         server.crash()
         context.sampler(arm).follow(0, ())
-        if cache.empties(context.bench.cell):
-            volume = pair.by_arm[arm].volume
-            context.facts.encryption["page_cache"] = cache.drop([volume.path, *volume.backing] if volume else [])
+        context.empty_cache(arm)
 
     def execute(self, arm: Arm) -> Done:
         context = self._context

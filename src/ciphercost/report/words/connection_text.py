@@ -29,7 +29,7 @@ Row = tuple[str, str, str, str]
 
 
 def storm_head(storm: StormResult) -> str:
-    """What happens in a storm: `80 new connections in 0.5 s`."""
+    """What happens in a storm: `while 80 others connect in 0.5 s`."""
     if storm.kind == "rate":
         return f"while {storm.wanted:,} others connect in {storm.seconds:g} s"
     if storm.kind == "failover":
@@ -93,11 +93,7 @@ def sentences(cells: Sequence[Cell]) -> Iterator[str]:
     """What the first screen says of storms and of memory per connection."""
     told = [cell for cell in cells if cell.storm or cell.connection_memory][:MOST_SENTENCES]
     for cell in told:
-        whose = (
-            f"{cell.engine}, {cell.variant}: "
-            if len(told) > 1 and cell.variant
-            else f"{cell.engine}: " * (len(told) > 1)
-        )
+        whose = f"{', '.join(filter(None, (cell.engine, cell.variant)))}: " if len(told) > 1 else ""
         if cell.storm is not None and (sentence := _of_storm(cell, cell.storm)):
             yield whose + sentence
         if cell.connection_memory is not None:
@@ -154,7 +150,7 @@ def _of_memory(cell: Cell) -> str:
 
 
 def memory_head(cell: Cell) -> str:
-    """`memory per connection, to 500`."""
+    """`memory per connection, up to 500`."""
     return f"memory per connection, up to {cell.connection_memory.connections:,}" if cell.connection_memory else ""
 
 
