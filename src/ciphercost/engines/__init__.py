@@ -94,6 +94,8 @@ class StartRequest(msgspec.Struct, frozen=True):
     """
     logs: Path | None = None
     """Directory for its output. None: nobody keeps it."""
+    connects: bool = False
+    """Whether it may open TCP connections: a replica's to its primary."""
 
 
 class Engine(ABC):

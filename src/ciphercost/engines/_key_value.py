@@ -96,6 +96,7 @@ class KeyValueStore(Packaged, HasTls):
             cpus=request.cpus,
             also=lambda: tls,
             address=address,
+            connects=request.connects,
         )
         server = self.started(started, directory)
         server.other_ports = {"tls": {"port": tls[0]}} if tls else {}

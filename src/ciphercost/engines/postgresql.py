@@ -21,6 +21,7 @@ from ciphercost.engines._dumps import postgresql as dumps
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer
 from ciphercost.engines._postgresql_counters import PostgresqlCounters
+from ciphercost.engines._postgresql_replication import PostgresqlReplication
 from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.load_counters import CountsLoad
@@ -284,7 +285,17 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class Postgresql(
-    Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload, CountsLoad, LoadsDumps, BacksUp
+    Found,
+    HasTls,
+    TakesUrl,
+    TakesSettings,
+    OwnSchema,
+    StoresData,
+    Payload,
+    CountsLoad,
+    LoadsDumps,
+    BacksUp,
+    PostgresqlReplication,
 ):
     counter_reader = PostgresqlCounters
     counted_programs = SERVERS
@@ -442,6 +453,7 @@ class Postgresql(
             cpus=request.cpus,
             stop_signal=signal.SIGINT,
             address=address,
+            connects=request.connects,
         )
         return PostgresqlServer(started, directory)
 

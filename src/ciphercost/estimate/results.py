@@ -22,6 +22,7 @@ from ciphercost.estimate import (
     openings,
     parts,
     plausible,
+    replication,
     statistics,
     storage,
     storms,
@@ -38,12 +39,14 @@ from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
 from ciphercost.model.profile import ProfileSlice
+from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
 from ciphercost.model.run_directory import (
     read_imported,
     read_memory,
     read_profile,
     read_proofs,
+    read_replication,
     read_slices,
     read_storage,
     read_storms,
@@ -174,7 +177,7 @@ def with_storage(cell: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
 
 
 def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> list[Cell]:
-    """The cells with their storms and their memory per connection, without the sessions that do not count."""
+    """The cells with their storms, their memory per connection and their replicas, without the sessions that do not count."""
     stormy: dict[int, list[StormSlice]] = {}
     levels: dict[int, list[MemoryLevel]] = {}
     for storm in read_storms(directory):
@@ -184,10 +187,16 @@ def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> lis
         if level.session not in facts.cells[level.cell].void_sessions:
             levels.setdefault(level.cell, []).append(level)
     new_cells = list(cells)
+    events: dict[int, list[ReplicationEvent]] = {}
+    for event in read_replication(directory):
+        if event.session not in facts.cells[event.cell].void_sessions:
+            events.setdefault(event.cell, []).append(event)
     for number, slices in stormy.items():
         new_cells[number] = storms.with_storm(new_cells[number], slices, facts.spec.mode)
     for number, of in levels.items():
         new_cells[number] = connection_memory.with_memory(new_cells[number], of)
+    for number, seen in events.items():
+        new_cells[number] = replication.with_replication(new_cells[number], seen, facts.spec.mode)
     return new_cells
 
 

@@ -133,6 +133,8 @@ class Program(msgspec.Struct, frozen=True):
     parameters: dict[str, int | str]
     operation: str = ""
     """The operator's task of which one slice is one execution; empty: a slice is many operations."""
+    replication: Mapping[str, str] = {}
+    """Statements for what is measured of a replica; empty: the cell has none."""
     sealed: Tables | None = None
     """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}

@@ -12,13 +12,24 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from ciphercost.host import idle, idle_setting, run_ownership
 from ciphercost.load.agent import Agent
 from ciphercost.load.driver_agent import DriverAgent
 from ciphercost.load.jdbc import options as jdbc_options
 from ciphercost.load.load_client import SliceClient
-from ciphercost.measure import connection_memory, enciphered, fio, operations, profiling, round_trips, site, storms
+from ciphercost.measure import (
+    connection_memory,
+    enciphered,
+    fio,
+    operations,
+    profiling,
+    replication,
+    round_trips,
+    site,
+    storms,
+)
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.command_cell import open_commands
@@ -60,6 +71,7 @@ from ciphercost.prove.replies import Verdict
 from ciphercost.provision import cache, own_scale, scratch_schema, server_pairs, users_server
 from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.prepared_cell import PreparedCell
+from ciphercost.provision.replicas import Replica, open_replicas
 from ciphercost.provision.server_pair import ServerPair
 
 DONE = object()
@@ -275,7 +287,8 @@ def open_unit(
         if isinstance(by, DriverAgent):
             connect = {arm: connection for arm, connection in pair.connect.items() if local_agent.of(arm) is by}
             by.enter(connect, pair.note if facts.spec.url else None, encrypted)
-    connected = proven(session, unit, pair, local_agent, record)
+    replicas = open_replicas(bench, pair, session, stack) if bench.replicated else {}
+    connected = proven(session, unit, pair, local_agent, record, replicas)
     users_server.ready(bench, pair)
     own_scale.find(bench, pair, local_agent)
     describe_scale(facts, bench)
@@ -314,7 +327,7 @@ def open_unit(
     if not pair.embedded and pair.server is None and agent.server_sampler is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
-    pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm)))
+    pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm, pair.replicas)))
     maker: SliceClient = agent
     if bench.program.operation:
         maker = operations.client(bench, pair, local_agent, facts, samplers, stack)
@@ -339,6 +352,14 @@ def open_unit(
         connection_memory.phase(
             load, schedule.blocks(seed, measurement.number, session, schedule.MEMORY), bench, pair, connected
         ),
+        replication.phase(
+            load,
+            schedule.blocks(seed, measurement.number, session, schedule.REPLICATED),
+            bench,
+            pair,
+            local_agent,
+            replicas,
+        ),
     )
     for phase in beside:
         stack.callback(phase.close)
@@ -348,13 +369,23 @@ def open_unit(
     return LiveCell(load, tuple(map(pair.watch.explained, phases)))
 
 
-def proven(session: int, unit: CellRun, pair: ServerPair, agent: Agent, record: Record) -> Mapping[Arm, Connected]:
+def proven(
+    session: int,
+    unit: CellRun,
+    pair: ServerPair,
+    agent: Agent,
+    record: Record,
+    replicas: Mapping[Arm, Replica] = MappingProxyType({}),
+) -> Mapping[Arm, Connected]:
     """Run every witness for both arms and record the proofs. Returns what each arm negotiated. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
         # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.
         users_server.ready(bench, pair)
-    proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, session)
+    if replicas:
+        proofs, connected = replication.proven(bench, pair, replicas, session)
+    else:
+        proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, session)
     if bench.mask:
         proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)

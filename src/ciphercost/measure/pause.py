@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from ciphercost.engines import Server
 from ciphercost.host.procfs import tree
@@ -24,8 +25,10 @@ ROUNDS = 3
 class Pause:
     """Two servers of which at most one runs. Does nothing if one serves both arms, or if none is visible."""
 
-    def __init__(self, by_arm: Mapping[Arm, Server]) -> None:
+    def __init__(self, by_arm: Mapping[Arm, Server], replicas: Mapping[Arm, Server] = MappingProxyType({})) -> None:
+        """`replicas`: of each arm's server, which are paused with it."""
         self._by_arm = by_arm
+        self._replicas = replicas
         self._stopped: dict[Arm, set[int]] = {}
 
     @property
@@ -55,7 +58,7 @@ class Pause:
     def _halt(self, arm: Arm) -> None:
         stopped = self._stopped.setdefault(arm, set())
         for _ in range(ROUNDS):
-            new = set(tree(self._roots[arm])) - stopped
+            new = set(self._tree(arm)) - stopped
             if not new:
                 break
             _signal(new, signal.SIGSTOP)
@@ -63,7 +66,11 @@ class Pause:
 
     def _go(self, arm: Arm) -> None:
         # Signal all, even if this object has stopped none: cells that share a server stop it for each other.
-        _signal(self._stopped.pop(arm, set()) | set(tree(self._roots[arm])), signal.SIGCONT)
+        _signal(self._stopped.pop(arm, set()) | set(self._tree(arm)), signal.SIGCONT)
+
+    def _tree(self, arm: Arm) -> list[int]:
+        replica = self._replicas.get(arm)
+        return tree(self._roots[arm]) + (tree(replica.pid) if replica else [])
 
 
 def _signal(pids: set[int], number: int) -> None:

@@ -18,6 +18,8 @@ def samplers_of(pair: ServerPair, agent: SliceClient, stack: contextlib.ExitStac
     by_arm: dict[Arm, SliceSampler] = {}
     for arm, server in pair.by_arm.items():
         root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
+        if (replica := pair.replicas.get(arm)) is not None:
+            helpers = (*helpers, replica.pid)
         hops = pair.hop_pids(arm)
         if (root, helpers, hops) not in by_process:
             sampler = procfs.Sampler(

@@ -22,6 +22,7 @@ from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.profile import ProfileSlice
+from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import COUNTED, Phase
 from ciphercost.model.storms import StormSlice
@@ -247,7 +248,7 @@ def outside(cell: int, cells: Sequence[CellFacts] | None) -> str:
     return f"a slice of cell {cell}, but plan.json has {len(cells)} cells; they belong to different runs"
 
 
-def in_order(record: SliceRecord | StorageSlice | ProfileSlice | StormSlice) -> str:
+def in_order(record: SliceRecord | StorageSlice | ProfileSlice | StormSlice | ReplicationEvent) -> str:
     """What is wrong with the place of a slice in its block, or "". Pure."""
     if isinstance(record, SliceRecord) and record.phase not in IN_BLOCKS:
         return ""
@@ -311,6 +312,15 @@ def storm(record: StormSlice, cells: Sequence[CellFacts] | None, where: object) 
 def memory(record: MemoryLevel, cells: Sequence[CellFacts] | None, where: object) -> None:
     """Raises UsageError if a level of memory is impossible."""
     if problem := outside(record.cell, cells):
+        raise damaged(where, problem)
+
+
+def replication(record: ReplicationEvent, cells: Sequence[CellFacts] | None, where: object) -> None:
+    """Raises UsageError if what a replica did is impossible."""
+    problem = outside(record.cell, cells) or in_order(record)
+    if not problem and not record.error and not record.seconds:
+        problem = "`seconds` is missing, without an `error`"
+    if problem:
         raise damaged(where, problem)
 
 

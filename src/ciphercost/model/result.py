@@ -15,6 +15,7 @@ from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.objective_capacity import ObjectiveCapacity as ObjectiveCapacity
 from ciphercost.model.pair import Pair
 from ciphercost.model.profile import Profile
+from ciphercost.model.replication import ReplicationResult
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.storms import StormResult
@@ -383,6 +384,8 @@ class Cell(msgspec.Struct, frozen=True):
     """None: no `--storm`."""
     connection_memory: ConnectionMemory | None = None
     """None: no `--connections`."""
+    replication: ReplicationResult | None = None
+    """What a replica does beside confirming commits. None: no workload `replication`."""
     beside: dict[str, Estimate] = {}
     """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions. This is the cost
     without the control's part."""

@@ -24,6 +24,7 @@ from ciphercost.plan import (
     dump_checks,
     dump_rows,
     operation_checks,
+    replication_checks,
     script_checks,
     versus,
 )
@@ -102,6 +103,8 @@ def _resolve(cell: CellSpec) -> PlannedCell:
     if isinstance(mechanism, Columns):
         cell_checks.check_secrets(cell, mechanism, workload)
     cell_checks.check_language(cell, engine, workload)
+    if workload.replication:
+        replication_checks.check(cell, engine, mechanism, factors)
     script_checks.check(cell, engine, workload)
     script_checks.check_file(cell, engine, workload)
     if factors.get(_blind.SEARCH.name) == _blind.INDEX and not (cell.csv and columns):

@@ -18,6 +18,7 @@ from ciphercost import mechanisms
 from ciphercost.load import clients, workloads
 from ciphercost.model import command_load
 from ciphercost.model.connection_memory import IDLE, USUAL_CONNECTIONS
+from ciphercost.model.replication import REPLICATION
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Regime, Spec
 from ciphercost.model.storms import STORM
@@ -64,8 +65,12 @@ STORM_SHARE, STORM_PART = 0.5, 0.5
 """Extra time for a cell's storms, as a share of its time; and the length of each of a storm's three parts, seconds."""
 STORM_BLOCKS, STORM_BLOCKS_QUICK = 1, 4
 """Fewest blocks of storms of a session, as of profiled slices."""
-STORMY, MEMORY = 6, 7
-"""Purposes of the blocks of storms, and of the order of the arms in the steps of memory per connection."""
+STORMY, MEMORY, REPLICATED = 6, 7, 8
+"""Purposes of the blocks of storms, of the order of the arms in the steps of memory per connection, and of the blocks of what a replica does."""
+REPLICATION_BLOCKS, REPLICATION_BLOCKS_QUICK = 1, 3
+"""Blocks of a session in which lag, backlog and copy are measured, one after the other."""
+EVENT_S = 2.0
+"""Seconds that a backlog or a copy may take, for the estimate of a run's length."""
 PROFILE_BLOCKS, PROFILE_BLOCKS_QUICK = 1, 8
 """Fewest profiled blocks of a session: in full mode sessions are the unit, in quick mode blocks are."""
 OBJECTIVE, SECONDS_OBJECTIVE = 0.6, 240.0
@@ -275,6 +280,16 @@ def storm_blocks(spec: Spec) -> int:
     return max(least, int(STORM_SHARE * spec.time / sessions / (SLICES_A_BLOCK * 3 * storm_part(spec))))
 
 
+def replicated(cell: CellSpec) -> bool:
+    """Whether the cell measures replication."""
+    return cell.workload == REPLICATION and not cell.own_script
+
+
+def replication_blocks(spec: Spec) -> int:
+    """Blocks of each session in which lag, backlog and copy are measured."""
+    return REPLICATION_BLOCKS if spec.mode == "full" else REPLICATION_BLOCKS_QUICK
+
+
 def _profile_s(spec: Spec, sessions: int) -> float:
     """Seconds of profiled slices in each session."""
     if not spec.profile:
@@ -330,6 +345,8 @@ def beside_s(spec: Spec, cell: CellSpec) -> float:
         seconds += blocks * (3 * SLICES_A_BLOCK * storm_part(spec) + 5 * FAILOVER_S * failover)
     if cell.connections or cell.workload == IDLE:
         seconds += 10.0 + CONNECTION_S * (cell.connections or USUAL_CONNECTIONS)
+    if replicated(cell):
+        seconds += (replication_blocks(spec) * (SLICES_A_BLOCK - 1) + 2) * (2 * EVENT_S + storm_part(spec))
     return seconds
 
 

@@ -21,6 +21,7 @@ from ciphercost.plan import (
     connection_loads,
     latency_objective,
     operation_checks,
+    replication_checks,
     schedule,
 )
 from ciphercost.plan.planned import Plan, PlannedCell
@@ -79,6 +80,7 @@ def plan(spec: Spec, *, load: bool = True) -> Plan:
     authority_checks.check(cells)
     cluster_checks.check(spec, cells, load=load)
     connection_loads.check_spec(spec, cells)
+    replication_checks.check_spec(spec, cells)
     for numbers in schedule.groups(spec):
         _check_connections([cells[number] for number in numbers])
     if load and not spec.cluster:  # a cluster's agents check the limits of their own nodes

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
 from ciphercost.engines import Engine, Server, StartRequest
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.replication import Replicates
 from ciphercost.engines.capabilities.settings import blamed
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import authorities, run_ownership
@@ -156,6 +158,21 @@ class PreparedCell(msgspec.Struct):
         return self.planned.side(arm)
 
     @property
+    def replicated(self) -> bool:
+        """Whether each arm has a replica, and encryption is that of the link between the two servers."""
+        return bool(self.program.replication)
+
+    def clients_side(self, arm: Arm) -> Arm:
+        """What the mechanism has to do for an arm's clients: nothing if only the link between two servers is encrypted."""
+        return "plain" if self.replicated else self.side(arm)
+
+    def link_ca(self, arm: Arm) -> str:
+        """PEM file of the authority of an arm's server."""
+        planned = self.planned.of(arm)
+        changes = planned.mechanism.connection(self.engine, "encrypted", planned.factors, self.secrets_of(arm))
+        return changes.get("tls_ca") or ""
+
+    @property
     def mask(self) -> dict[str, str]:
         """Environment variables that hide the CPU's crypto instructions from server and agent. Empty: nothing is
         hidden.
@@ -239,11 +256,17 @@ class PreparedCell(msgspec.Struct):
         copy(self.dataset.template(place), volume.path)
 
     def start(
-        self, place: str, volume: Volume, cpus: set[int] | None = None, once: Mapping[str, str] | None = None
+        self,
+        place: str,
+        volume: Volume,
+        cpus: set[int] | None = None,
+        once: Mapping[str, str] | None = None,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> Server:
         """Start the server on a volume. Its `opening` is the time it took to answer, in seconds.
 
-        `once`: settings for loading the user's data, below the user's own; nobody keeps the output of such a server.
+        `once`: settings for loading the user's data, below the user's own; nobody keeps the output of such a server. `more`: those that
+        this one needs instead of another's.
         """
         began = time.monotonic()
         try:
@@ -253,8 +276,9 @@ class PreparedCell(msgspec.Struct):
                     volume.path,
                     self.supervisor,
                     cpus=sorted(cpus) if cpus else None,
-                    settings={**(once or {}), **self.settings(place)},
+                    settings={**(once or {}), **self.settings(place), **more},
                     logs=self.logs if once is None else None,
+                    connects=self.replicated,
                 )
             )
         except RunError as error:
@@ -277,6 +301,8 @@ class PreparedCell(msgspec.Struct):
             wanted = {**StoresData.of(self.engine).on_disk, **rest_settings}
         else:
             wanted = self.server_settings(arm)
+        if isinstance(self.engine, Replicates) and self.replicated:
+            wanted = wanted | self.engine.replication_settings(1)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.dataset.bytes, self.direct_io)
@@ -322,7 +348,7 @@ class PreparedCell(msgspec.Struct):
         `threads`: cores of the agent.
         """
         server = servers[self.dataset.place(arm)]
-        factors, side = self.asked_for(arm), self.side(arm)
+        factors, side = self.asked_for(arm), self.clients_side(arm)
         changes = self.planned.of(arm).mechanism.connection(self.engine, side, factors, self.secrets_of(arm))
         connection = cache.joined(server.connection(), changes)
         if side == "encrypted":

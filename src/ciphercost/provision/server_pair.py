@@ -43,6 +43,8 @@ class ServerPair(msgspec.Struct):
     """What an encrypted arm's `connected` answer must contain, beside what its fields request."""
     by_arm: dict[Arm, Server] = {}
     """The server of each arm. The same one for both, except at rest."""
+    replicas: dict[Arm, Server] = {}
+    """What repeats the changes of an arm's server. Empty: nothing does."""
     openings: dict[Arm, float] = {}
     """Seconds from the start of each arm's own server to its first answer."""
     server_cpus: set[int] = set()

@@ -104,6 +104,7 @@ def bench(
         prepared.installation = mechanism.prepare(prepared.rest)
     elif planned.reference and not cell.url and not engine.embedded:
         prepared.apart = prepared.server_settings("plain") != prepared.server_settings("encrypted")
+    prepared.apart = prepared.apart or prepared.replicated
     if prepared.sealings and not engine.embedded:
         prepared.own_schemas = {
             arm: shared.schema_for(f"{prepared.dataset.key} {prepared.dataset.writer} {arm}", run_supervisor.run_id)
@@ -193,7 +194,7 @@ def start(
     return ServerPair(
         connect=connect,
         by_arm=by_arm,
-        sides={arm: bench.side(arm) for arm in ARMS},
+        sides={arm: bench.clients_side(arm) for arm in ARMS},
         asked_for={arm: bench.asked_for(arm) for arm in ARMS},
         rests={arm: bench.rest_of(arm) for arm in ARMS} if isinstance(bench.mechanism, AtRest) else {},
         sealings=bench.sealings,
@@ -233,7 +234,8 @@ def _like(bench: PreparedCell, place: str) -> str:
     settings = "" if bench.cell.url else sorted(bench.settings(place).items())
     data = bench.directory if bench.cell.url else bench.dataset.template(place)
     factors = bench.planned.of(arm_at(place)).factors
-    at_rest = (place, bench.mechanism.name, sorted(factors.items())) if isinstance(bench.mechanism, AtRest) else ()
+    own = isinstance(bench.mechanism, AtRest) or bench.replicated
+    at_rest = (place, bench.mechanism.name, sorted(factors.items())) if own else ()
     return repr((bench.installation, bench.cell.url, str(data), bench.dataset.writer, settings, at_rest))
 
 

@@ -34,6 +34,10 @@ class Watch:
         self.arm: Arm | None = None
         """The arm whose load goes on; the other's server may be paused. None: no load yet."""
 
+    def also(self, helper: Standing) -> None:
+        """Watch this process too."""
+        self._helpers.append(helper)
+
     def check(self) -> None:
         """Raise RunError, which names what died, if something did. Takes microseconds."""
         if self._supervisor is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Topic = Literal[
     "no ratio", "opening", "prediction", "control", "reference", "capacity", "money", "limit", "objective", "verdict",
-    "proof", "agents", "hop", "link", "log", "retries", "statements", "rotation", "client", "storm", "memory",
+    "proof", "agents", "hop", "link", "log", "retries", "statements", "rotation", "client", "storm", "memory", "replication",
 ]  # fmt: skip
 """What a note on a cell is about."""
 TopicOfRuns = Literal["added", "change", "cause", "differs", "left out", "between", "covers", "verdict"]
@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 class Figures(NamedTuple):
     """Lines of figures."""
 
-    of: Literal["cost", "storage", "stored", "storm", "memory", "change", "level"]
+    of: Literal["cost", "storage", "stored", "storm", "memory", "replication", "change", "level"]
     rows: list[tuple[str, str, str, str]]
     """(label, cost of encryption, 95 % interval, levels of both arms)"""
     head: tuple[str, str, str, str] = ("", "", "", "")

@@ -20,6 +20,7 @@ from ciphercost.report.words import (
     connection_text,
     figure_text,
     pair_text,
+    replication_text,
     verdict_text,
 )
 
@@ -60,7 +61,12 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
 
 
 def _about_connections(cell: Cell) -> Iterator[Block]:
-    """Storms, and memory per connection."""
+    """Storms, memory per connection, and replication."""
+    if cell.replication is not None:
+        head = (replication_text.head(cell.replication), "", "", connection_text.LEVELS)
+        yield Figures("replication", list(replication_text.rows(cell)), head)
+        for text in replication_text.lines(cell):
+            yield Note("replication", text)
     if cell.storm is not None:
         head = (connection_text.storm_head(cell.storm), "", "", connection_text.LEVELS)
         yield Figures("storm", list(connection_text.storm(cell)), head)

@@ -20,6 +20,7 @@ from ciphercost.report.words import (
     connection_text,
     operation_text,
     pair_text,
+    replication_text,
     unit_cost_text,
     verdict_text,
 )
@@ -34,6 +35,7 @@ LIMITING = {
     "groups-differ": "the cost{} contains another key exchange",
     "connections-refused": "the new connections{} that failed have no time",
     "storms-failed": "some storms{} have no figures",
+    "replication-failed": "some figures of replicas{} have fewer blocks",
     "rows-differ": "the cost{} compares different work",
     "cost-changed": "the cost{} is less certain than its interval",
     "aes-hidden": "the cost{} is that without the CPU's AES instructions",
@@ -109,7 +111,7 @@ def of(result: Result) -> FirstScreen:
         lead = next((place for place, text in enumerate(answer) if _about(result, text)), None)
     screen = FirstScreen(
         disturbed=disturbed.warning(result.cells),
-        answer=[*answer, *connection_text.sentences(result.cells)],
+        answer=[*answer, *connection_text.sentences(result.cells), *replication_text.sentences(result.cells)],
         behind=len(answer) if lead is None else lead + 1,
         elsewhere=elsewhere(result) if added is None else added_sentences.elsewhere(added, word(result), parts),
         protects=list(protects(result.cells)),

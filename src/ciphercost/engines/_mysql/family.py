@@ -304,6 +304,7 @@ class Family(
             cpus=request.cpus,
             hopeless=self.hopeless,
             address=address,
+            connects=request.connects,
         )
         return FamilyServer(started, directory)
 

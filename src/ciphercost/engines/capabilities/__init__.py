@@ -13,6 +13,7 @@ An engine inherits from exactly the capabilities it has, and implements their ab
 | `TakesUrl`            | may be one you already run                      | `--url`, `ciphercost prove`             |
 | `TakesSettings`       | takes your own server settings                  | `--setting`                             |
 | `BacksUp`             | makes backups of itself                         | `--workload backup`                     |
+| `Replicates`          | has replicas                                    | `--workload replication`                |
 | `Documents`           | serves files                                    | web workloads                           |
 | `CountsLoad`          | counts its operations                           | `ciphercost predict --url`              |
 | `Payload`             | can send a response of known size               | `--cpu-crypto off`                      |

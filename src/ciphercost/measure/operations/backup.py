@@ -9,7 +9,7 @@ from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupReque
 from ciphercost.host import canary_scan
 from ciphercost.host.run_ownership import hand_over
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext, Tool, own_agent, timed
+from ciphercost.measure.operations.context import OperationContext, own_agent, timed, tool_of
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS, Arm
@@ -42,7 +42,7 @@ class BackupOperation(Operation):
             )
         self.tool = self._backups["plain"].tool or tool
         self._seen: set[Arm] = set()
-        self._tool = Tool(context, stack)
+        self._tool = tool_of(context, stack)
         self._agent = own_agent(context, stack)
 
     def prepare(self, arm: Arm) -> None:

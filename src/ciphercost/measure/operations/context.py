@@ -61,22 +61,27 @@ class OperationContext(msgspec.Struct, frozen=True):
 class Tool:
     """Runs the programs of a task: on the client's CPUs, with nothing of the user's environment but what every process inherits."""
 
-    def __init__(self, context: OperationContext, stack: contextlib.ExitStack) -> None:
-        bench = context.bench
+    def __init__(self, pair: ServerPair, bench: PreparedCell, stack: contextlib.ExitStack, hidden: str = "") -> None:
+        """`hidden`: the beginning of paths that errors do not show."""
         env = {**child_environment(bench.mask), RUN_MARK: bench.supervisor.run_id, OWNER_MARK: identity()}
         self._process = CommandProcess(env, bench.logs / "commands.log")
-        self._process.look = context.pair.watch.look
-        self._context = context
+        self._process.look = pair.watch.look
+        self._pair, self._hidden = pair, hidden
         stack.callback(self._process.close)
 
     def run(self, command: Sequence[str], title: str, *, as_us: bool = False) -> Ended:
         """Run a command to its end, as the user who runs the servers, or `as_us`. Raises AgentError, in one line, if it fails."""
         timeout = deadlines.load()
         user = [] if as_us else list(server_user() or ())
-        cpus = sorted(self._context.pair.agent_cpus)
+        cpus = sorted(self._pair.agent_cpus)
         ended = self._process.run(Request(argv=list(command), timeout=timeout, most=MOST_OUTPUT, cpus=cpus, user=user))
-        check(ended, title, timeout, lambda words: words.replace(f"{self._context.directory}/", ""))
+        check(ended, title, timeout, lambda words: words.replace(self._hidden, "") if self._hidden else words)
         return ended
+
+
+def tool_of(context: OperationContext, stack: contextlib.ExitStack) -> Tool:
+    """What runs the programs of a task."""
+    return Tool(context.pair, context.bench, stack, f"{context.directory}/")
 
 
 def own_agent(context: OperationContext, stack: contextlib.ExitStack) -> Agent:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ciphercost.host import canary_scan, deadlines
 from ciphercost.load.operation_client import Done, Operation
-from ciphercost.measure.operations.context import OperationContext, Tool, own_agent, timed
+from ciphercost.measure.operations.context import OperationContext, own_agent, timed, tool_of
 from ciphercost.mechanisms._rest import AtRest, Conversion
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
@@ -36,7 +36,7 @@ class CopyIntoEncrypted(Operation):
 
     def __init__(self, context: OperationContext, stack: contextlib.ExitStack) -> None:
         self._context = context
-        self._tool = Tool(context, stack)
+        self._tool = tool_of(context, stack)
 
     def execute(self, arm: Arm) -> Done:
         source = self._context.bench.dataset.template(self._context.bench.dataset.place(arm))

@@ -34,6 +34,7 @@ TITLES = {
     "stored": "size",
     "storm": "in a storm",
     "memory": "held by",
+    "replication": "of a replica",
 }
 """Heads of the first column."""
 TABLES = (Figures, Curve, Table, Plotted)

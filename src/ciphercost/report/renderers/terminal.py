@@ -101,7 +101,7 @@ def _section(of: Section) -> Iterator[str]:
 
 
 def _figures(of: Figures) -> Iterator[str]:
-    if of.of in ("cost", "storm", "memory"):
+    if of.of in ("cost", "storm", "memory", "replication"):
         yield from figure_rows([(of.head[0], "", "95 % CI", of.head[3]), *of.rows])
     elif of.of in ("change", "level"):
         yield from figure_rows([_head(of.head), *of.rows])

@@ -27,7 +27,11 @@ MINOR = frozenset(
     for key in (*sorted(figure_text.DETAILS), "wire_bytes_per_op", "memory", "start_time", "host_busy")
 )
 """Labels of figures that are folded."""
-BESIDE = {"storm": "Established connections in a storm", "memory": "Memory per connection"}
+BESIDE = {
+    "storm": "Established connections in a storm",
+    "memory": "Memory per connection",
+    "replication": "Replication over the encrypted link",
+}
 """Captions of tables of figures that have their own head."""
 STORAGE = ("without a server (fio)", "cost of encryption", "95 % interval", "plain → encrypted")
 
