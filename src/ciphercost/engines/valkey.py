@@ -14,6 +14,7 @@ from ciphercost.engines._key_value import KeyValueStore
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._running_store import RunningStore, TakesStoreUrl
 from ciphercost.engines._store_counters import StoreCounters
+from ciphercost.engines._valkey_replication import ValkeyReplication
 from ciphercost.engines.capabilities.load_counters import CountsLoad
 from ciphercost.engines.capabilities.settings import CLIENT_CERTIFICATES, Decided, TakesSettings
 from ciphercost.engines.capabilities.storage import StoresData
@@ -47,7 +48,7 @@ RUNNING = ("valkey-", "redis-")
 """What the processes of a running server are called; each of the two also serves as the other."""
 
 
-class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings, CountsLoad):
+class Valkey(KeyValueStore, TakesStoreUrl, StoresData, TakesSettings, CountsLoad, ValkeyReplication):
     counter_reader = StoreCounters
     counted_programs = RUNNING
     measured_as = ("valkey", "redis")
