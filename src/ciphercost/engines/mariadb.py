@@ -12,6 +12,7 @@ import msgspec
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._mysql import backups, spills
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql, share
+from ciphercost.engines._mysql.replication import MariadbReplication
 from ciphercost.host import tls_names, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import hand_over, own_file, server_user
@@ -54,7 +55,7 @@ FLUSH PRIVILEGES;
 """
 
 
-class Mariadb(Family):
+class Mariadb(Family, MariadbReplication):
     name = "mariadb"
     title = "MariaDB"
     schemes = MappingProxyType({"mariadb": "tls"})

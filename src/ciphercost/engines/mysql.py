@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines._mysql import backups
 from ciphercost.engines._mysql.family import Family, accounts, io_counters_sql
+from ciphercost.engines._mysql.replication import MysqlReplication
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file, server_user
 from ciphercost.model.errors import UsageError
@@ -28,7 +29,7 @@ WANT_A_KEY = (
 directory, which must be empty then."""
 
 
-class Mysql(Family):
+class Mysql(Family, MysqlReplication):
     name = "mysql"
     title = "MySQL"
     schemes = MappingProxyType({"mysql": "tls"})

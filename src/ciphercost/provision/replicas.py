@@ -41,8 +41,10 @@ class Replica:
         agent.connect(self._names["primary"], to)
         there = server.connection()
         agent.connect(self._names["replica"], to | {"host": there.host, "port": there.port})
-        self.primary: Ask = partial(agent.query, self._names["primary"], timeout=deadlines.load())
-        self.replica: Ask = partial(agent.query, self._names["replica"], timeout=deadlines.load())
+        self.primary, self.replica = (
+            Ask(partial(agent.query, name, timeout=deadlines.load()), partial(agent.reply, name))
+            for name in self._names.values()
+        )
 
     @property
     def encrypted(self) -> bool:

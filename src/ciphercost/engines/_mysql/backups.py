@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ciphercost.engines.capabilities.backups import BacksUp, Backup, BackupRequest
 from ciphercost.host import tools, versions
+from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file
 from ciphercost.model.errors import MissingServer
 from ciphercost.model.secret import reveal
@@ -30,7 +31,7 @@ class MysqlBackups(BacksUp):
             f"--user={to.user}",
             *CLEAR.get(request.tool, ("--skip-ssl",)),
         )
-        begin = (str(_program(request)), f"--defaults-file={options}")
+        begin = (str(client_program(request.installation, request.tool)), f"--defaults-file={options}")
         if request.tool == MARIADB_BACKUP:
             data = (f"--datadir={request.cluster / 'data'}", f"--target-dir={request.target / 'backup'}")
             return Backup([*begin, "--backup", *place, *data])
@@ -39,16 +40,16 @@ class MysqlBackups(BacksUp):
         )
 
 
-def _program(request: BackupRequest) -> Path:
+def client_program(installation: Installation, tool: str) -> Path:
     """The tool of this server: beside it, or in the directory of clients beside that. mariadb-backup is fetched if it is missing."""
-    bindir = Path(request.installation.location)
+    bindir = Path(installation.location)
     for place in (bindir, bindir.parent / "bin"):
-        if (program := place / request.tool).exists():
+        if (program := place / tool).exists():
             return program
-    version = request.installation.version
-    if request.tool == MARIADB_BACKUP and (suite := SUITES.get(versions.version_key(version)[:2])):
-        return tools.together(tools.mariadb_backup(suite), request.tool) / request.tool
+    version = installation.version
+    if tool == MARIADB_BACKUP and (suite := SUITES.get(versions.version_key(version)[:2])):
+        return tools.together(tools.mariadb_backup(suite), tool) / tool
     raise MissingServer(
-        f"tool={request.tool}: the server {version} in {bindir} has no {request.tool}; install the package of its client programs, or "
+        f"{tool}: the server {version} in {bindir} does not have it; install the package of its client programs, or "
         "use another tool"
     )

@@ -10,10 +10,24 @@ import msgspec
 
 from ciphercost.engines.capabilities import Capability
 from ciphercost.host.installation import Installation
+from ciphercost.load.agent_messages import Reply
 from ciphercost.model.connection import Connection
 
-Ask = Callable[[str], list[list[str | None]]]
-"""Sends a statement to a server and returns its rows. Raises AgentError."""
+
+class Ask:
+    """Sends statements to one server."""
+
+    def __init__(self, query: Callable[[str], list[list[str | None]]], reply: Callable[[str], Reply]) -> None:
+        self._query, self._reply = query, reply
+
+    def __call__(self, statement: str) -> list[list[str | None]]:
+        """Return its rows. Raises AgentError."""
+        return self._query(statement)
+
+    def row(self, statement: str) -> dict[str, str]:
+        """Return its first row by column; {}: there is none. Raises AgentError."""
+        reply = self._reply(statement)
+        return {name: value or "" for row in reply.rows[:1] for name, value in zip(reply.columns, row, strict=True)}
 
 
 class ReplicationLink(msgspec.Struct, frozen=True):
