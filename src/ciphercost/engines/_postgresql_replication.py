@@ -21,6 +21,8 @@ NAME = "ciphercost_replica"
 BASE = "pg_basebackup"
 RELOAD_S = 10.0
 """Seconds that a server may take to read its configuration again."""
+WAITS = ("on", "remote_write", "remote_apply")
+"""Values of synchronous_commit with which a commit waits for the standby."""
 SENDER = (
     "SELECT s.ssl, s.version, s.cipher, r.state FROM pg_stat_replication r JOIN pg_stat_ssl s USING (pid) "
     f"WHERE r.application_name = '{NAME}'"
@@ -67,6 +69,10 @@ class PostgresqlReplication(Replicates):
             if time.monotonic() > deadline:
                 raise AgentError(f"the primary has not set synchronous_standby_names to '{name}' in {RELOAD_S:g} s")
             time.sleep(0.01)
+        if on and (setting := str(primary("SHOW synchronous_commit")[0][0])) not in WAITS:
+            raise AgentError(
+                f"synchronous_commit={setting}: commits would not wait for the replica; use {' or '.join(WAITS)}, or remove the setting"
+            )
 
     def position(self, primary: Ask) -> int:
         return _number(primary(WRITTEN))

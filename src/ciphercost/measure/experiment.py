@@ -293,6 +293,8 @@ def open_unit(
     own_scale.find(bench, pair, local_agent)
     describe_scale(facts, bench)
     describe_session(facts, pair, connected)
+    if replicas:
+        replication.describe(facts, bench)
     describe_client(facts, pair, local_agent)
     describe_quota(facts, pair, local_agent)
     describe_agent(facts, local_agent.hello)

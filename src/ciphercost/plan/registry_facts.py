@@ -16,6 +16,7 @@ from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model.constrained_types import DIRECT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
+from ciphercost.model.replication import REPLICATION
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import matrix, versus
@@ -67,6 +68,10 @@ def _fits(cell: PlannedCell, name: str, value: str) -> bool:
     return True
 
 
+BETWEEN = ("between client and server", "between primary and replica")
+"""What TLS protects, and what it does on the link between two servers."""
+
+
 def registered(spec: CellSpec) -> Registered:
     """Facts about the engine and mechanism of a cell. Raises UsageError if either is unknown."""
     return _of(engines.get(spec.engine), mechanisms.get(spec.mechanism), spec)
@@ -79,7 +84,9 @@ def _of(engine: Engine, mechanism: Mechanism, spec: CellSpec) -> Registered:
         if isinstance(engine, HasTls) and spec.factors.get("negotiation") != DIRECT
         else 0,
         layer=mechanism.layer,
-        protects=mechanisms.protection(mechanism),
+        protects=mechanisms.protection(mechanism).replace(*BETWEEN)
+        if spec.workload == REPLICATION
+        else mechanisms.protection(mechanism),
         witnesses=[
             witness for witness in mechanism.required(spec.factors) if witness not in engine.silent(mechanism.layer)
         ],

@@ -67,8 +67,8 @@ STORM_BLOCKS, STORM_BLOCKS_QUICK = 1, 4
 """Fewest blocks of storms of a session, as of profiled slices."""
 STORMY, MEMORY, REPLICATED = 6, 7, 8
 """Purposes of the blocks of storms, of the order of the arms in the steps of memory per connection, and of the blocks of what a replica does."""
-REPLICATION_BLOCKS, REPLICATION_BLOCKS_QUICK = 1, 3
-"""Blocks of a session in which lag, backlog and copy are measured, one after the other."""
+REPLICATION_BLOCKS, REPLICATION_BLOCKS_QUICK, REPLICATION_S = 1, 2, 10.0
+"""Fewest blocks of a session in which lag, backlog and copy are measured, and seconds of the session's load for each further one."""
 EVENT_S = 2.0
 """Seconds that a backlog or a copy may take, for the estimate of a run's length."""
 PROFILE_BLOCKS, PROFILE_BLOCKS_QUICK = 1, 8
@@ -286,8 +286,9 @@ def replicated(cell: CellSpec) -> bool:
 
 
 def replication_blocks(spec: Spec) -> int:
-    """Blocks of each session in which lag, backlog and copy are measured."""
-    return REPLICATION_BLOCKS if spec.mode == "full" else REPLICATION_BLOCKS_QUICK
+    """Blocks of each session in which lag, backlog and copy are measured: more in a longer session, but never too few."""
+    least, sessions = (REPLICATION_BLOCKS, spec.sessions) if spec.mode == "full" else (REPLICATION_BLOCKS_QUICK, 1)
+    return max(least, int(spec.time / sessions / REPLICATION_S))
 
 
 def _profile_s(spec: Spec, sessions: int) -> float:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ciphercost.estimate import plausible, unit_prediction
 from ciphercost.model.constrained_types import BY_SOCKET
+from ciphercost.model.replication import REPLICATION
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import (
@@ -133,7 +134,11 @@ def elsewhere(result: Result) -> str:
     """Whether it is worth worrying about where no addition carries over to every operation; empty: nothing was measured."""
     if by_units := added_sentences.by_the_second(result.costs):
         return by_units
-    costs = [(cell, cost) for cell in result.cells if cell.imported is None and (cost := added_text.of(cell))]
+    costs = [
+        (cell, cost)
+        for cell in result.cells
+        if cell.imported is None and cell.workload != REPLICATION and (cost := added_text.of(cell))
+    ]
     layers = {cell.layer for cell, _ in costs}
     if layers == {"transit"} and len({(cell.engine, cell.mechanism) for cell, _ in costs}) == 1:
         light = [(cell, cost) for cell, cost in costs if cost.to != operation_text.OPERATION]
@@ -188,6 +193,8 @@ def further(result: Result) -> Further | None:
     for cell in result.cells:
         if "duration" in cell.overhead:
             continue  # a task of its operator has no queries
+        if cell.workload == REPLICATION:
+            continue  # nothing carries over to other operations than commits
         if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
             target = f"ciphercost run {cell.engine}:{cell.mechanism}"
             if cell.engine == "url" or cell.pair:
@@ -211,8 +218,8 @@ def carried(result: Result) -> Part | None:
     """
     if len({(cell.engine, cell.mechanism) for cell in result.cells if cell.layer == "transit"}) != 1:
         return None
-    if any(cell.pair for cell in result.cells):
-        return None  # it is a difference between two settings
+    if any(cell.pair or cell.workload == REPLICATION for cell in result.cells):
+        return None  # it is a difference between two settings, or of commits only
     for parts in result.parts:
         if parts.end == "server" and added_sentences.carry_over(parts, result.cells):
             return parts.request_us

@@ -44,8 +44,8 @@ def lines(cell: Cell) -> Iterator[str]:
     if (of := cell.replication) is None:
         return
     yield (
-        "each arm has a primary and a replica; the clients' connections are unencrypted in both arms, and each of their commits waits for the "
-        "replica"
+        "each arm has a primary and a replica, whose CPU time counts together; the clients' connections are unencrypted in both arms, and each of "
+        "their commits waits for the replica"
     )
     parts = []
     if "lag" in of.ratios:
