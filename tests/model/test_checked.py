@@ -20,6 +20,7 @@ from ciphercost.model import checked
 from ciphercost.model.command_load import ToolFigures
 from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.errors import UsageError
+from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.storms import StormSlice
@@ -203,7 +204,17 @@ def test_a_tampered_plan_or_proof_gives_the_same_figures_or_one_line(
 @EXAMPLES
 @given(
     content=st.binary(max_size=300),
-    name=st.sampled_from(["plan.json", "slices.jsonl", "proofs.json", "storage.jsonl", "storm.jsonl", "memory.jsonl"]),
+    name=st.sampled_from(
+        [
+            "plan.json",
+            "slices.jsonl",
+            "proofs.json",
+            "storage.jsonl",
+            "storm.jsonl",
+            "memory.jsonl",
+            "replication.jsonl",
+        ]
+    ),
 )
 def test_any_bytes_are_read_or_refused_in_one_line(tampered: Callable[..., Path], name: str, content: bytes) -> None:
     outcome(tampered(name, content))
@@ -246,6 +257,7 @@ def test_impossible_storage_is_refused(tampered: Callable[..., Path], slices: St
         conclude.result_of(directory)
 
 
+COPY = ReplicationEvent(0, 1, 0, "ABBA", 1, "plain", "copy")
 STORM = StormSlice(0, 1, 0, "ABBA", 1, "plain", "rate", "160", 0.5, 100.0)
 
 
@@ -258,10 +270,14 @@ STORM = StormSlice(0, 1, 0, "ABBA", 1, "plain", "rate", "160", 0.5, 100.0)
         ("storm.jsonl", msgspec.structs.replace(STORM, rate=0.0), "> 0"),
         ("memory.jsonl", MemoryLevel(7, 1, "plain", "traffic", 10, 5, 5), "a slice of cell 7"),
         ("memory.jsonl", MemoryLevel(0, 1, "plain", "traffic", 10, -5, 5), ">= 0"),
+        ("replication.jsonl", COPY, "`seconds` is missing"),
+        ("replication.jsonl", msgspec.structs.replace(COPY, kind="catch-up", seconds=1.0), "`rows` is missing"),
+        ("replication.jsonl", msgspec.structs.replace(COPY, seconds=1.0, position=2), "belongs to the encrypted arm"),
+        ("replication.jsonl", msgspec.structs.replace(COPY, seconds=1.0, cell=7), "a slice of cell 7"),
     ],
 )
-def test_impossible_storms_and_levels_of_memory_are_refused(
-    tampered: Callable[..., Path], name: str, record: StormSlice | MemoryLevel, problem: str
+def test_impossible_storms_levels_of_memory_and_figures_of_replicas_are_refused(
+    tampered: Callable[..., Path], name: str, record: StormSlice | MemoryLevel | ReplicationEvent, problem: str
 ) -> None:
     directory = tampered(name, msgspec.json.encode(record) + b"\n")
     with pytest.raises(UsageError, match=rf"{re.escape(name)}, line 1: .*{problem}"):

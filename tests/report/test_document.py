@@ -11,6 +11,7 @@ import pytest
 
 from ciphercost.model.connection_memory import ConnectionMemory, Slope
 from ciphercost.model.objective_capacity import ObjectiveArm, ObjectiveCapacity
+from ciphercost.model.replication import ReplicationResult
 from ciphercost.model.result import Cell, Money, Part, Price, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.storms import StormArm, StormResult
@@ -73,6 +74,15 @@ def full() -> Result:
             {arm: {"handshake": {"server": Slope(1200.0, 1100.0, 1300.0)}} for arm in ("plain", "encrypted")},
             {"handshake": {"server": Slope(29_000.0, 28_000.0, 30_000.0)}},
             "least squares in one session",
+        ),
+        replication=ReplicationResult(
+            {"lag": estimate(1.2), "catch_up": estimate(0.8), "copy": estimate(1.1)},
+            {arm: {"lag": 4.0, "catch_up": 60_000.0, "copy": 1.5} for arm in ("plain", "encrypted")},
+            3,
+            540.0,
+            20_000,
+            52_000_000,
+            "pg_basebackup",
         ),
         link={"sent": 100_000, "lost": 97, "overflowed": 0},
         handshakes={"full": 120, "resumed": 30},

@@ -320,6 +320,8 @@ def replication(record: ReplicationEvent, cells: Sequence[CellFacts] | None, whe
     problem = outside(record.cell, cells) or in_order(record)
     if not problem and not record.error and not record.seconds:
         problem = "`seconds` is missing, without an `error`"
+    if not problem and record.kind == "catch-up" and not record.error and not record.rows:
+        problem = "`rows` is missing"
     if problem:
         raise damaged(where, problem)
 
