@@ -89,6 +89,7 @@ def test_workloads_are_those_in_the_engines_language() -> None:
         "idle-connections",
         "kv-get",
         "kv-set",
+        "replication",
         "storm",
     ]
     assert asked("ciphercost calibrate valkey --workload kv-g") == ["kv-get"]

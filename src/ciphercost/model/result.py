@@ -21,8 +21,6 @@ from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.storms import StormResult
 from ciphercost.model.study import StudyResult
 
-# ── estimate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 class Warning_(msgspec.Struct, frozen=True):  # noqa: N801 - `Warning` is Python's own
     code: str
@@ -307,9 +305,6 @@ class Imported(msgspec.Struct, frozen=True):
     """Order of the arms' runs, if the files show it."""
     server: str = ""
     """The server, if the tool's output, a command line or the files' names state it; `mysql or mariadb` leaves two."""
-
-
-# ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Cell(msgspec.Struct, frozen=True):
