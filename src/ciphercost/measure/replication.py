@@ -16,11 +16,12 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ciphercost.engines.capabilities.replication import CopyRequest, Replicates
+from ciphercost.engines.capabilities.replication import CopyRequest, FullCopy, Replicates
 from ciphercost.host import deadlines
 from ciphercost.host.procfs import tree
 from ciphercost.host.run_ownership import hand_over
@@ -56,6 +57,8 @@ def proven(
     bench: PreparedCell, pair: ServerPair, replicas: Mapping[Arm, Replica], session: int
 ) -> tuple[list[Proof], Mapping[Arm, Connected]]:
     """Prove the links of both arms, and let commits wait for the replicas from then on. Raises RunError."""
+    for replica in replicas.values():  # a tool that is missing is an error before any load
+        _copy_of(bench, replica, replica.directory / "copy")
     proofs, connected = replication_witness.prove(
         bench.mechanism, replicas, bench.program.replication["word"], pair.canary, session
     )
@@ -209,11 +212,9 @@ class Events:
         """Seconds of a full copy over a link like that of the arm."""
         bench, engine = self._bench, replica.engine
         target = replica.directory / "copy"
-        secrets = bench.shared.secrets / f"copy-{replica.arm}"
-        for place in (target, secrets):
-            place.mkdir(mode=0o700, exist_ok=True)
-            hand_over(place)
-        made = engine.full_copy(CopyRequest(bench.installation, replica.link(), target, secrets))
+        target.mkdir(mode=0o700)
+        hand_over(target)
+        made = _copy_of(bench, replica, target)
         try:
             if made.command:
                 took = self._tool.run(made.command, engine.copied_by)["seconds"]
@@ -230,6 +231,14 @@ class Events:
         if made.joins:
             replica.synchronous(on=True)
         return {"seconds": took, "bytes": size, "by": engine.copied_by}
+
+
+def _copy_of(bench: PreparedCell, replica: Replica, target: Path) -> FullCopy:
+    """How an arm's copy is made. Raises MissingServer."""
+    secrets = bench.shared.secrets / f"copy-{replica.arm}"
+    secrets.mkdir(mode=0o700, exist_ok=True)
+    hand_over(secrets)
+    return replica.engine.full_copy(CopyRequest(bench.installation, replica.link(), target, secrets))
 
 
 def _signal(pids: list[int], number: int) -> None:
