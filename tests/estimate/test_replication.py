@@ -52,7 +52,7 @@ def test_levels_have_their_units() -> None:
     assert found.arms["plain"] == pytest.approx({"lag": 4.0, "catch_up": 40_000.0, "copy": 2.0})
     assert {name: ratio.unit for name, ratio in found.ratios.items()} == {
         "lag": "ms",
-        "catch_up": "rows/s",
+        "catch_up": "changes/s",
         "copy": "s",
     }
 

@@ -20,8 +20,8 @@ def planned(engine: str, mechanism: str = "tls", spec: dict[str, Any] | None = N
 @pytest.mark.parametrize("engine", ["postgresql", "mysql", "mariadb", "valkey", "redis"])
 def test_every_server_has_the_statements_of_its_dialect(engine: str) -> None:
     program = planned(engine).program
-    assert set(program.replication) == {"backlog", "word", "beat", "seen"}
-    assert ":first" in program.replication["backlog"]
+    assert set(program.replication) == {"backlog", "each", "word", "beat", "seen"}
+    assert len(program.backlog) == 1
     assert ":word" in program.replication["word"]
 
 

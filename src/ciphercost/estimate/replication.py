@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,7 +21,7 @@ from ciphercost.model.spec import ARMS, Mode
 FAILED = "replication-failed"
 FIGURES: Mapping[ReplicationKind, tuple[str, str]] = {
     "lag": ("lag", "ms"),
-    "catch-up": ("catch_up", "rows/s"),
+    "catch-up": ("catch_up", "changes/s"),
     "copy": ("copy", "s"),
 }
 """The figure's name and unit in the result."""
@@ -52,7 +53,7 @@ def result(events: Sequence[ReplicationEvent], mode: Mode) -> ReplicationResult 
         ratios=ratios,
         arms=levels,
         blocks=blocks,
-        rate=max((event.rate for event in counted), default=0.0),
+        rate=statistics.median([event.rate for event in counted if event.kind == "lag"] or [0.0]),
         rows=max((event.rows for event in counted), default=0),
         bytes=max((event.bytes for event in counted), default=0),
         copied_by=next((event.by for event in counted if event.by), ""),
@@ -60,7 +61,7 @@ def result(events: Sequence[ReplicationEvent], mode: Mode) -> ReplicationResult 
 
 
 def _log(kind: ReplicationKind, four: Sequence[ReplicationEvent], arm: str) -> float:
-    """The mean log of an arm's two events of a block: ms, rows/s or s."""
+    """The mean log of an arm's two events of a block: ms, changes/s or s."""
     scale = {"lag": 1e3, "catch-up": 1.0, "copy": 1.0}[kind]
     values = [
         event.rows / event.seconds if kind == "catch-up" else scale * event.seconds

@@ -135,6 +135,8 @@ class Program(msgspec.Struct, frozen=True):
     """The operator's task of which one slice is one execution; empty: a slice is many operations."""
     replication: Mapping[str, str] = {}
     """Statements for what is measured of a replica; empty: the cell has none."""
+    backlog: tuple[tuple[str, int, Script], ...] = ()
+    """The same changes as those of its transactions, which wait for no replica."""
     sealed: Tables | None = None
     """The encrypted arm's tables, if its statements encrypt its secrets; None: both arms have the same tables."""
     documents: dict[str, int] = {}
@@ -193,6 +195,10 @@ class Program(msgspec.Struct, frozen=True):
             for _, weight, agent_script in self.transactions
         )
         return sent / max(1, sum(weight for _, weight, _ in self.transactions))
+
+    def with_backlog(self) -> Program:
+        """The program whose operations wait for no replica."""
+        return msgspec.structs.replace(self, transactions=self.backlog)
 
     def with_large(self) -> Program | None:
         """The program whose operation is the one large response. None: it has none."""

@@ -41,8 +41,12 @@ from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.replicas import Replica
 from ciphercost.provision.server_pair import ServerPair
 
-CHUNK = 1000
-"""Rows of a backlog that one statement changes."""
+SUSTAINABLE = 0.5
+"""Rate of the writes under which lag is measured ÷ the rate at which the slower replica applies a backlog, unless `--rate` is given or the
+open loop's rate is lower: above 1 the lag would grow.
+"""
+WARM_UP: tuple[ReplicationKind, ...] = ("catch-up", "copy", "lag")
+"""Their order before the first block: the backlog decides the rate for the lag."""
 LEAST_BEATS = 5
 """Writes whose median is a lag."""
 BEAT_S = 10.0
@@ -86,15 +90,11 @@ def phase(
         return
     session.display.phase(session.measured.number, session.number, "lag, backlog, full copy")
     check_links(session, replicas)
-    rate = session.cell.rate or session.open_loop_rate()
     with contextlib.ExitStack() as stack:
         # The tool ends first, so that nothing waits for its answer after Ctrl-C.
         pool = stack.enter_context(ThreadPoolExecutor(1))
-        events = Events(session, bench, pair, agent, replicas, rate, pool, Tool(pair, bench, stack))
-        for kind, arm in itertools.product(KINDS, replicas):  # the first of each is like no other
-            session.alone(arm)
-            with contextlib.suppress(AgentError):
-                events.measure(kind, arm)
+        events = Events(session, bench, pair, agent, replicas, pool, Tool(pair, bench, stack))
+        events.warm_up()
         for block in itertools.islice(blocks, schedule.replication_blocks(session.measured.spec)):
             for kind in KINDS:
                 for position, arm in enumerate(block.arms[1:], start=1):
@@ -121,16 +121,31 @@ class Events:
         pair: ServerPair,
         agent: LoadClient,
         replicas: Mapping[Arm, Replica],
-        rate: float,
         pool: ThreadPoolExecutor,
         tool: Tool,
     ) -> None:
-        """`agent` has the clients' connections; `rate`: operations per second that they owe while the lag is measured."""
+        """`agent` has the clients' connections."""
         self._session, self._bench, self._pair, self._agent, self._replicas = session, bench, pair, agent, replicas
-        self._rate, self._pool, self._tool = rate, pool, tool
+        self._pool, self._tool = pool, tool
+        self._rate = session.cell.rate or session.open_loop_rate()
+        """Operations per second that clients owe while the lag is measured."""
         self._statements = bench.program.replication
-        self._rows = int(bench.program.parameters["rows"])
         self._beat = self._failures = 0
+
+    def warm_up(self) -> None:
+        """Measure everything once in each arm, without a record: the first of each is like no other. Choose the rate for the lag.
+
+        Raises AgentError, RunError.
+        """
+        applied: list[float] = []
+        for kind, arm in itertools.product(WARM_UP, self._replicas):
+            if kind == "lag" and not self._session.cell.rate:
+                self._rate = min(self._rate, SUSTAINABLE * min(applied))
+            self._pair.watch.arm = arm
+            self._session.alone(arm)
+            found = self.measure(kind, arm)
+            if kind == "catch-up":
+                applied.append(found["rows"] / found["seconds"])
 
     def one(self, kind: ReplicationKind, block: Block, position: int, arm: Arm) -> None:
         """One figure, recorded. Raises RunError if several fail in a row."""
@@ -187,14 +202,13 @@ class Events:
         return time.monotonic() - began
 
     def _catch_up(self, replica: Replica) -> dict[str, Any]:
-        """Seconds that the replica needs for a backlog: it stood still (SIGSTOP) while the primary changed all rows once."""
+        """Seconds that the replica needs for a backlog: it stood still (SIGSTOP) while clients changed rows."""
+        parameters, each = self._bench.program.parameters, int(self._statements["each"])
         replica.synchronous(on=False)
         stopped = tree(replica.server.pid)
         try:
             _signal(stopped, signal.SIGSTOP)
-            for first in range(1, self._rows + 1, CHUNK):
-                last = min(self._rows, first + CHUNK - 1)
-                replica.primary(self._statements["backlog"].replace(":first", str(first)).replace(":last", str(last)))
+            replica.write(int(parameters["changes"]))
             position = replica.position()
             began = time.monotonic()
         finally:
@@ -206,7 +220,7 @@ class Events:
             time.sleep(POLL_S)
         took = time.monotonic() - began
         replica.synchronous(on=True)
-        return {"seconds": took, "rows": self._rows}
+        return {"seconds": took, "rows": each * int(parameters["changes"])}
 
     def _copy(self, replica: Replica) -> dict[str, Any]:
         """Seconds of a full copy over a link like that of the arm."""

@@ -34,7 +34,7 @@ class ReplicationEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: Amount = 0.0
     """Lag: operations per second that the load owed meanwhile."""
     rows: Count = 0
-    """Catch-up: rows that were changed while the replica stood still."""
+    """Catch-up: changes that clients made while the replica stood still."""
     bytes: Count = 0
     """Copy: what it made, if that is files."""
     by: str = ""
@@ -48,7 +48,7 @@ class ReplicationResult(msgspec.Struct, frozen=True, omit_defaults=True):
     ratios: dict[str, Estimate]
     """encrypted ÷ plain: `lag` and `copy` of times, `catch_up` of rates."""
     arms: dict[str, dict[str, float]]
-    """By arm: lag in ms, catch_up in rows/s, copy in s."""
+    """By arm: lag in ms, catch_up in changes/s, copy in s."""
     blocks: int
     rate: float = 0.0
     """Operations per second during which the lag was measured."""

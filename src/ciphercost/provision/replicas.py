@@ -28,12 +28,16 @@ LOOK_S = 0.01
 class Replica:
     """One arm's primary and its replica. `primary` and `replica` send a statement to one of them over connections without TLS."""
 
-    def __init__(self, bench: PreparedCell, pair: ServerPair, arm: Arm, server: Server, agent: Agent) -> None:
+    def __init__(
+        self, bench: PreparedCell, pair: ServerPair, arm: Arm, server: Server, agent: Agent, writer: Agent
+    ) -> None:
+        """`writer`: makes changes that wait for no replica."""
         self.arm = arm
         self.server = server
         self.engine = Replicates.of(bench.engine)
         self._bench, self._pair = bench, pair
-        self._agent = agent
+        self._writer, self._written = writer, 0
+        writer.connect(arm, pair.connect[arm])
         assert server.directory is not None
         self.directory = server.directory
         self._names = {"primary": f"primary-{arm}", "replica": f"replica-{arm}"}
@@ -78,6 +82,13 @@ class Replica:
         """Decide whether commits on the primary wait for the replica. Raises AgentError."""
         self.engine.synchronous(self.primary, self.replica, on=on)
 
+    def write(self, operations: int) -> None:
+        """Let clients make changes; the n-th time they are the same for both arms. Raises AgentError."""
+        self._written += 1
+        done = self._writer.slice(self.arm, deadlines.load(), discard=0.0, seed=self._written, operations=operations)
+        if done.errors:
+            raise AgentError(done.first_error)
+
     def position(self) -> int:
         """How far the primary has written."""
         return self.engine.position(self.primary)
@@ -107,8 +118,10 @@ class Replica:
 
 def open_replicas(bench: PreparedCell, pair: ServerPair, number: int, stack: ExitStack) -> dict[Arm, Replica]:
     """Start a replica for each arm, which follows nothing yet. Raises RunError, MissingServer."""
-    agent = stack.enter_context(bench.helper(pair.connect["plain"]))
-    agent.watch(pair.watch.look)
+    agent, writer = (stack.enter_context(bench.helper(pair.connect["plain"])) for _ in range(2))
+    for each in (agent, writer):
+        each.watch(pair.watch.look)
+    writer.program(bench.program.with_backlog())
     replicas: dict[Arm, Replica] = {}
     for arm in pair.connect:
         directory = bench.directory / f"replica-{number}" / arm
@@ -116,7 +129,7 @@ def open_replicas(bench: PreparedCell, pair: ServerPair, number: int, stack: Exi
         if server.standing:
             pair.watch.also(server.standing)
         pair.replicas[arm] = server
-        replicas[arm] = Replica(bench, pair, arm, server, agent)
+        replicas[arm] = Replica(bench, pair, arm, server, agent, writer)
     return replicas
 
 

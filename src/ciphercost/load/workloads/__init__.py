@@ -16,8 +16,8 @@ arrivals               open loop: `random`: requests form a Poisson process; `ev
 clients                default number of connections (capacity regime)
 operation              one slice is one execution of an operator's task, by what `measure/operations` has under this name: `backup`, `restart` …;
                        its transactions are what else it needs, such as changes before a crash
-[replication]          its load waits for a replica; statements for what is measured beside it: `backlog` changes rows, `word` writes a text,
-                       `beat` a number, which `seen` reads
+[replication]          its load waits for a replica; `backlog`: a script that does not, and makes `each` changes; `word` writes a text, `beat` a
+                       number, which `seen` reads
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [choices]              words for `--set NAME=WORD`; the first is the default: connection = kept | per-insert
 loop                   true: its cells report statements, bytes and round trips per operation (`chatter`), with any client
@@ -104,7 +104,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     per_request: bool = False
     clients: int = 4
     operation: str = ""
-    replication: dict[Literal["backlog", "word", "beat", "seen"], str] = {}
+    replication: dict[Literal["backlog", "each", "word", "beat", "seen"], str] = {}
     arrivals: Arrivals = "even"
     draw: Draw = "random"
     lengths: tuple[Bin, ...] = ()
@@ -341,6 +341,7 @@ def prepare(
         if weighted_script[1]
     )
     large = str(overrides.get("large", workload.large))
+    replica = overrides.get("replication", workload.replication)
     thoughts = [
         weight * script.think_us(agent_script, f"{where}, {name}") for name, weight, agent_script in transactions
     ]
@@ -357,7 +358,8 @@ def prepare(
         per_request=workload.per_request,
         clients=workload.clients,
         operation=workload.operation,
-        replication=overrides.get("replication", workload.replication),
+        replication=replica,
+        backlog=tuple(parsed(Transaction(name="backlog", script=replica["backlog"]))) if replica else (),
         documents=documents,
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,

@@ -13,7 +13,7 @@ from ciphercost.model.spec import ARMS
 FASTER, LONGER = ("higher", "lower"), ("longer", "shorter")
 ROWS = {
     "lag": ("lag of the replica", LONGER, "ms"),
-    "catch_up": ("backlog, rows applied", FASTER, "/s"),
+    "catch_up": ("backlog, changes applied", FASTER, "/s"),
     "copy": ("full copy", LONGER, "s"),
 }
 """Labels, directions and units of the figures, in their order."""
@@ -53,7 +53,7 @@ def lines(cell: Cell) -> Iterator[str]:
             f"lag: from a write on the primary until the replica shows it, median, at {number(of.rate)} operations/s"
         )
     if "catch_up" in of.ratios:
-        parts.append(f"backlog: the replica stood still while {of.rows:,} rows were changed")
+        parts.append(f"backlog: the replica stood still while clients made {of.rows:,} changes")
     if "copy" in of.ratios:
         made = f" of {size(of.bytes)}" if of.bytes else ""
         parts.append(f"full copy{made} by {of.copied_by}")
