@@ -12,7 +12,7 @@ from ciphercost.load.workloads import Transaction, Workload
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError, nearest
 
-OURS = ("name", "directory", "file", "like", "together", "own_sql", "people", "records", "beside")
+OURS = ("name", "directory", "file", "like", "together", "own_sql", "people", "records", "beside", "replication")
 """Fields that a file of the user's can't set."""
 MADE_UP = "/sizes/"
 """Begins the paths of documents that stand for those of a log: what follows is their number of bytes."""

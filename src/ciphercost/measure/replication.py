@@ -207,19 +207,21 @@ class Events:
         replica.synchronous(on=False)
         stopped = tree(replica.server.pid)
         try:
-            _signal(stopped, signal.SIGSTOP)
-            replica.write(int(parameters["changes"]))
-            position = replica.position()
-            began = time.monotonic()
+            try:
+                _signal(stopped, signal.SIGSTOP)
+                replica.write(int(parameters["changes"]))
+                position = replica.position()
+                began = time.monotonic()
+            finally:
+                _signal(stopped, signal.SIGCONT)
+            while replica.applied() < position:
+                self._pair.watch.check()
+                if time.monotonic() - began > deadlines.load():
+                    raise AgentError(f"the replica has not applied a backlog after {deadlines.load():g} s")
+                time.sleep(POLL_S)
+            took = time.monotonic() - began
         finally:
-            _signal(stopped, signal.SIGCONT)
-        while replica.applied() < position:
-            self._pair.watch.check()
-            if time.monotonic() - began > deadlines.load():
-                raise AgentError(f"the replica has not applied a backlog after {deadlines.load():g} s")
-            time.sleep(POLL_S)
-        took = time.monotonic() - began
-        replica.synchronous(on=True)
+            replica.synchronous(on=True)
         return {"seconds": took, "rows": each * int(parameters["changes"])}
 
     def _copy(self, replica: Replica) -> dict[str, Any]:

@@ -31,19 +31,21 @@ class Watch:
         self._servers = dict(servers or {})
         self._helpers = list(helpers)
         self._link = link
+        self._replicas: list[Standing] = []
         self.arm: Arm | None = None
         """The arm whose load goes on; the other's server may be paused. None: no load yet."""
 
-    def also(self, helper: Standing) -> None:
-        """Watch this process too."""
-        self._helpers.append(helper)
+    def also(self, replica: Standing) -> None:
+        """Watch a process that must live, but may be stopped for any time."""
+        self._replicas.append(replica)
 
     def check(self) -> None:
         """Raise RunError, which names what died, if something did. Takes microseconds."""
         if self._supervisor is not None:
             self._supervisor.check()
         died = [server.died() for server in dict.fromkeys(self._servers.values())]
-        if problem := next(filter(None, (*died, *(helper.died() for helper in self._helpers))), ""):
+        others = (*self._helpers, *self._replicas)
+        if problem := next(filter(None, (*died, *(other.died() for other in others))), ""):
             raise RunError(problem)
         if self._link is not None and not (DEVICES / self._link.device).exists():
             raise RunError(

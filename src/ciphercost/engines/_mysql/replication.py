@@ -70,10 +70,9 @@ class BinaryLogReplication(Replicates):
 
     def join(self, primary: Ask, replica: Ask, link: ReplicationLink) -> None:
         source, follower = self.role
-        if known := replica.row(f"SHOW {follower} STATUS"):
+        if self._status(replica):
             replica(f"STOP {follower}")
-            known = replica.row(f"SHOW {follower} STATUS")
-            at = self._place(known)
+            at = self._place(self._status(replica))
         else:
             found = primary.row(self.log_status)
             at = found["File"], int(found["Position"])
