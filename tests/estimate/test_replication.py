@@ -70,6 +70,13 @@ def test_what_failed_spoils_its_block_and_the_cell_says_so() -> None:
     assert "no room" in warning.text
 
 
+def test_a_lag_that_grows_is_told() -> None:
+    slow = [msgspec.structs.replace(one, rate=50_000.0) for one in events(1.5)]
+    assert [one.code for one in replication.with_replication(cell(), slow, "quick").warnings][-1] == replication.BEHIND
+    calm = replication.with_replication(cell(), events(1.5), "quick")
+    assert all(one.code != replication.BEHIND for one in calm.warnings)
+
+
 def test_one_block_is_too_few() -> None:
     assert replication.result(events(1.5, blocks=1), "quick") is None
 

@@ -18,7 +18,7 @@ from ciphercost.model.replication import KINDS, ReplicationEvent, ReplicationKin
 from ciphercost.model.result import Cell, Warning_
 from ciphercost.model.spec import ARMS, Mode
 
-FAILED = "replication-failed"
+FAILED, BEHIND = "replication-failed", "replica-falls-behind"
 FIGURES: Mapping[ReplicationKind, tuple[str, str]] = {
     "lag": ("lag", "ms"),
     "catch-up": ("catch_up", "changes/s"),
@@ -96,4 +96,9 @@ def with_replication(cell: Cell, events: Sequence[ReplicationEvent], mode: Mode)
         kinds = ", ".join(f"{kind} {count} times" for kind, count in Counter(event.kind for event in failed).items())
         text = f"{len(failed)} of {len(events)} measurements of the replicas failed ({kinds}), and their blocks do not count; the last one, "
         warnings.append(Warning_(FAILED, f"{text}{failed[-1].arm} arm: {failed[-1].error}"))
+    if found is not None and "lag" in found.ratios and "catch_up" in found.ratios:
+        slower = min(levels["catch_up"] for levels in found.arms.values())
+        if found.rate > slower:
+            text = f"the lag grew while it was measured: clients made {found.rate:,.0f} changes/s, and a replica applies {slower:,.0f}/s; use a lower --rate"
+            warnings.append(Warning_(BEHIND, text))
     return msgspec.structs.replace(cell, replication=found, warnings=warnings)
