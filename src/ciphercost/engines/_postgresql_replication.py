@@ -27,6 +27,7 @@ SENDER = (
     "SELECT s.ssl, s.version, s.cipher, r.state FROM pg_stat_replication r JOIN pg_stat_ssl s USING (pid) "
     f"WHERE r.application_name = '{NAME}'"
 )
+SETTING = "SHOW primary_conninfo"
 RECEIVER = "SELECT status, conninfo FROM pg_stat_wal_receiver"
 WRITTEN = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
 REPLAYED = "SELECT coalesce(pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0'), 0)"
@@ -47,28 +48,21 @@ class PostgresqlReplication(Replicates):
         own_file(directory / "standby.signal", "")
 
     def join(self, primary: Ask, replica: Ask, link: ReplicationLink) -> None:  # noqa: ARG002
-        """The password is in a file, so that no setting has it."""
-        conninfo = f"{_reached(link, link.directory)} application_name={NAME}".replace("'", "''")
-        replica(f"ALTER SYSTEM SET primary_conninfo = '{conninfo}'")
-        # Settings of the receiver are read when it starts; it ends when they change.
-        replica("SELECT pg_reload_conf()")
+        """The password is in a file, so that no setting has it. The receiver ends when its setting changes, and another one begins."""
+        _reloaded(replica, "primary_conninfo", f"{_reached(link, link.directory)} application_name={NAME}")
 
     def joined(self, primary: Ask, replica: Ask) -> str:
         if [str(row[3]) for row in primary(SENDER)] != ["streaming"]:
             return "the primary streams to no standby"
-        if [str(row[0]) for row in replica(RECEIVER)] != ["streaming"]:
+        rows, wanted = replica(RECEIVER), _words(str(replica(SETTING)[0][0]))
+        if [str(row[0]) for row in rows] != ["streaming"]:
             return "the standby receives no stream"
+        if _words(str(rows[0][1])).get("port") != wanted.get("port"):
+            return "the standby still receives another stream"
         return ""
 
     def synchronous(self, primary: Ask, replica: Ask, *, on: bool) -> None:  # noqa: ARG002
-        name = NAME if on else ""
-        primary(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-        primary("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + RELOAD_S
-        while primary("SHOW synchronous_standby_names") != [[name]]:
-            if time.monotonic() > deadline:
-                raise AgentError(f"the primary has not set synchronous_standby_names to '{name}' in {RELOAD_S:g} s")
-            time.sleep(0.01)
+        _reloaded(primary, "synchronous_standby_names", NAME if on else "")
         if on and (setting := str(primary("SHOW synchronous_commit")[0][0])) not in WAITS:
             raise AgentError(
                 f"synchronous_commit={setting}: commits would not wait for the replica; use {' or '.join(WAITS)}, or remove the setting"
@@ -91,8 +85,7 @@ class PostgresqlReplication(Replicates):
 
     def replica_end(self, replica: Ask) -> LinkEnd:
         rows = replica(RECEIVER)
-        words = dict(word.partition("=")[::2] for row in rows for word in str(row[1]).split())
-        mode = words.get("sslmode", "")
+        mode = _words(str(rows[0][1])).get("sslmode", "") if rows else ""
         if not mode:
             return LinkEnd(None, "pg_stat_wal_receiver shows no connection")
         return LinkEnd(mode == "verify-full", f"pg_stat_wal_receiver: sslmode={mode}")
@@ -118,6 +111,23 @@ def _reached(link: ReplicationLink, directory: Path) -> str:
     tls = f"sslmode=verify-full sslrootcert={link.ca}" if link.ca else "sslmode=disable"
     # libpq would try Kerberos where it finds a ticket, and a certificate where it finds one in the home directory.
     return f"host={link.host} port={link.port} user={to.user} passfile={passwords} {tls} gssencmode=disable sslcert={directory / 'none'}"
+
+
+def _words(conninfo: str) -> dict[str, str]:
+    """The words of a connection string."""
+    return dict(word.partition("=")[::2] for word in conninfo.split())
+
+
+def _reloaded(ask: Ask, setting: str, value: str) -> None:
+    """Change a setting of a server that runs, and wait until it has read it. Raises AgentError."""
+    quoted = value.replace("'", "''")
+    ask(f"ALTER SYSTEM SET {setting} = '{quoted}'")
+    ask("SELECT pg_reload_conf()")
+    deadline = time.monotonic() + RELOAD_S
+    while ask(f"SHOW {setting}") != [[value]]:
+        if time.monotonic() > deadline:
+            raise AgentError(f"the server has not changed {setting} in {RELOAD_S:g} s; remove --setting {setting}")
+        time.sleep(0.01)
 
 
 def _number(rows: list[list[str | None]]) -> int:
