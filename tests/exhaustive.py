@@ -291,6 +291,7 @@ RULES = [
         instead="test_real_conditions::test_a_cell_over_a_slow_link_says_what_its_bytes_predict",
     ),
     *rules(COMBINATION, r"test_server_counters::test_.*\[(mariadb|redis)\]"),
+    *rules(LONG, r"test_real_replication::test_every_figure_is_there_and_both_links_are_proven\[mysql\]"),
     *rules(REPETITION, r"test_profile::test_intervals_cover_the_truth\[full"),
     *rules(
         REPETITION,

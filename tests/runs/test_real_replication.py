@@ -61,6 +61,7 @@ def proofs(cell: dict[str, Any]) -> dict[tuple[str, str], str]:
         ("mysql", "dump thread: TCP/IP", "dump thread: SSL/TLS TLSv1.3", "the clone plugin"),
         ("valkey", "", "", "a full synchronisation"),
     ],
+    ids=["postgresql", "mariadb", "mysql", "valkey"],
 )
 def test_every_figure_is_there_and_both_links_are_proven(
     tmp_path: Path, require_server: RequireServer, engine: str, plain: str, encrypted: str, copied_by: str
@@ -77,7 +78,7 @@ def test_every_figure_is_there_and_both_links_are_proven(
     found = cell["replication"]
     assert set(found["ratios"]) == FIGURES
     assert all(found["arms"][arm][name] > 0 for arm in ARMS for name in FIGURES)
-    assert (found["copied_by"], found["rows"], found["blocks"]) == (copied_by, 2000 if engine == "valkey" else 100, 2)
+    assert (found["copied_by"], found["rows"], found["blocks"]) == (copied_by, 2000 if engine == "valkey" else 100, 3)
     assert {"throughput", "server_cpu_per_op"} <= cell["overhead"].keys()
     assert cell["protects"].endswith("between primary and replica")
     events = list(run_directory.read_replication(tmp_path / "run"))

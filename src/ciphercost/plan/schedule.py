@@ -67,7 +67,7 @@ STORM_BLOCKS, STORM_BLOCKS_QUICK = 1, 4
 """Fewest blocks of storms of a session, as of profiled slices."""
 STORMY, MEMORY, REPLICATED = 6, 7, 8
 """Purposes of the blocks of storms, of the order of the arms in the steps of memory per connection, and of the blocks of what a replica does."""
-REPLICATION_BLOCKS, REPLICATION_BLOCKS_QUICK, REPLICATION_S = 1, 2, 10.0
+REPLICATION_BLOCKS, REPLICATION_BLOCKS_QUICK, REPLICATION_S = 1, 3, 10.0
 """Fewest blocks of a session in which lag, backlog and copy are measured, and seconds of the session's load for each further one."""
 EVENT_S = 2.0
 """Seconds that a backlog or a copy may take, for the estimate of a run's length."""
