@@ -100,7 +100,9 @@ def test_reasons_that_are_damaged_are_an_error_that_names_the_file(damaged: str)
     back = every[1].back
     assert back is not None
     every[1] = msgspec.structs.replace(every[1], back=msgspec.structs.replace(back, error_kinds=damaged))
-    with pytest.raises(UsageError, match=r"^storm.jsonl: session 1, block 0: error_kinds has '[^']{1,80}', not CODE=COUNT$"):
+    with pytest.raises(
+        UsageError, match=r"^storm.jsonl: session 1, block 0: error_kinds has '[^']{1,80}', not CODE=COUNT$"
+    ):
         storms.result(every, "quick")
 
 

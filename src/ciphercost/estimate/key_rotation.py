@@ -28,7 +28,7 @@ def result(slices: Sequence[KeyRotationSlice], mode: Mode) -> KeyRotation | None
         return None
     seconds, last = _level(counted, lambda one: one.seconds, mode), counted[-1]
     assert seconds is not None
-    method = took.method() + (f"; {PAIR_ONLY}" if mode == "quick" else "")
+    method = took.method().replace("blocks", "rotations") + (f"; {PAIR_ONLY}" if mode == "quick" else "")
     found = KeyRotation(
         reach=last.reach,
         how=last.how,

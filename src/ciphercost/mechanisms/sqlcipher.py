@@ -174,7 +174,9 @@ class SqlCipher(AtRest):
         return (f"PRAGMA rekey = '{new}'" if look.connect.passphrase else f"PRAGMA rekey = \"x'{new}'\"",)
 
     def new_key(self, look: ArmAtRest, table: str, number: int) -> NewKey:  # noqa: ARG002
-        return NewKey("data", "PRAGMA rekey", self.rotate(look), files=(Path(look.connect.path or ""),))
+        """Until a checkpoint, the file itself still has the pages under the old key."""
+        statements = (*self.rotate(look), "PRAGMA wal_checkpoint(TRUNCATE)")
+        return NewKey("data", "PRAGMA rekey and a checkpoint", statements, files=(Path(look.connect.path or ""),))
 
     def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
         """Export a plain copy of the database into a new file, as SQLCipher's manual advises; in the plain arm into a plain one.

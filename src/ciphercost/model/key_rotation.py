@@ -16,7 +16,7 @@ Reach = Literal["keys", "data"]
 
 
 class KeyRotationSlice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of `rotation.jsonl`: one rotation in the encrypted arm. A failed one has `error` and no figures."""
+    """One line of `rotation.jsonl`: one rotation in the encrypted arm. One that fails ends its cell."""
 
     cell: Count
     session: Ordinal
@@ -33,7 +33,6 @@ class KeyRotationSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     meanwhile: Amount = 0.0
     """The same during the rotation, over `meanwhile_s` seconds from its start, which end after it."""
     meanwhile_s: Amount = 0.0
-    error: str = ""
 
 
 class Level(msgspec.Struct, frozen=True):
