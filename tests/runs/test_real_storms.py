@@ -101,9 +101,9 @@ def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("target", "storm", "options"),
     [
-        ("mysql:tls", "40", ("--set", "resumption=on")),
-        ("mariadb:tls", "failover=12", ()),
-        ("postgresql:tls", "rotation=30m/8", ("--set", "hop=pgbouncer")),
+        ("mysql:tls", "400", ("--set", "resumption=on")),
+        ("mariadb:tls", "failover=24", ()),
+        ("postgresql:tls", "rotation=30m/24", ("--set", "hop=pgbouncer")),
     ],
 )
 def test_storms_on_other_servers_and_through_a_pooler(
@@ -123,18 +123,21 @@ def test_storms_on_other_servers_and_through_a_pooler(
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["storm"]["asked"] == storm
     assert {"back_p50", "back_last"} <= set(cell["storm"]["ratios"])
+    resumed = opened = 0
     for one in run_directory.read_storms(tmp_path / "run"):
         assert one.back is not None
         assert (one.back.operations, one.back.errors) == (one.wanted, 0)
-        if "resumption=on" in options and one.arm == "encrypted":
-            assert one.back.resumed >= one.wanted - 1, "the factor holds for new connections too"
+        resumed, opened = resumed + one.back.resumed, opened + one.wanted
+    # The factor holds for new connections too: half of them are the plain arm's.
+    assert (resumed > opened / 4) == ("resumption=on" in options)
 
 
 def test_a_storm_on_a_users_own_server_needs_no_more_than_a_login(
     tmp_path: Path, require_server: RequireServer
 ) -> None:
     require_server("postgresql")
-    with user_server("postgresql", tmp_path / "server") as server:
+    (place := tmp_path / "server").mkdir()
+    with user_server("postgresql", place) as server:
         server.ask(*LIMITED["postgresql"])
         before = server.state()
         given = (
@@ -146,7 +149,7 @@ def test_a_storm_on_a_users_own_server_needs_no_more_than_a_login(
             "--clients",
             "4",
             "--storm",
-            "40",
+            "400",
         )
         argv = ["run", "postgresql:tls", *given, *QUICK, "-o", "run", "--json", "out.json"]
         done = short.run(argv, cwd=tmp_path, env={**server.environment, "PGPASSWORD": "limited"})
