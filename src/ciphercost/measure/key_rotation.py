@@ -88,11 +88,12 @@ class Rotations:
         done = spent = 0.0
         with ThreadPoolExecutor(1) as pool:
             task = pool.submit(self._rotate, new.statements)
-            while self._traffic:
+            over = self._traffic is None
+            while not over:
                 operations, seconds = self._reads(SLICE_S)
-                done, spent = done + operations, spent + seconds
-                if task.done():
-                    break
+                over = task.done()
+                if not over or not spent:  # a part of the last one was without the rotation
+                    done, spent = done + operations, spent + seconds
             try:
                 took = task.result()
             except AgentError as error:
@@ -135,10 +136,12 @@ class Rotations:
         return time.monotonic() - began
 
     def _reads(self, seconds: float) -> tuple[float, float]:
-        """Operations of the running traffic, and their seconds. Raises AgentError."""
+        """Operations of the running traffic, and their seconds. Raises RunError if one fails: what is left would count as slower traffic."""
         assert self._traffic is not None
         self._slices += 1
         answer = self._traffic.slice(TRAFFIC, seconds, discard=0.0, seed=self._seed + self._slices)
+        if answer.errors:
+            raise RunError(f"key rotation: {answer.errors} reads of the running traffic failed: {answer.first_error}")
         return answer.done, answer.seconds
 
     def _shown(self, statement: str, files: Sequence[Path]) -> object:

@@ -31,7 +31,7 @@ class KeyRotationSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     quiet: Amount = 0.0
     """Operations per second of running traffic before the rotation; 0: there was none."""
     meanwhile: Amount = 0.0
-    """The same during the rotation, over `meanwhile_s` seconds from its start, which end after it."""
+    """The same during the rotation, over `meanwhile_s` seconds from its start: in slices that end before it, or in the first."""
     meanwhile_s: Amount = 0.0
 
 
