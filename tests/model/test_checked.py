@@ -20,6 +20,7 @@ from ciphercost.model import checked
 from ciphercost.model.command_load import ToolFigures
 from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.errors import UsageError
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import CellSpec, Spec
@@ -274,10 +275,16 @@ STORM = StormSlice(0, 1, 0, "ABBA", 1, "plain", "rate", "160", 0.5, 100.0)
         ("replication.jsonl", msgspec.structs.replace(COPY, kind="catch-up", seconds=1.0), "`rows` is missing"),
         ("replication.jsonl", msgspec.structs.replace(COPY, seconds=1.0, position=2), "belongs to the encrypted arm"),
         ("replication.jsonl", msgspec.structs.replace(COPY, seconds=1.0, cell=7), "a slice of cell 7"),
+        ("rotation.jsonl", KeyRotationSlice(7, 1, 0, "keys", "ALTER", 1.0), "a slice of cell 7"),
+        ("rotation.jsonl", KeyRotationSlice(0, 1, 0, "keys", "ALTER", -1.0), ">= 0"),
+        ("rotation.jsonl", KeyRotationSlice(0, 1, 0, "keys", "ALTER", 1.0, quiet=5.0), "without `meanwhile_s`"),
     ],
 )
-def test_impossible_storms_levels_of_memory_and_figures_of_replicas_are_refused(
-    tampered: Callable[..., Path], name: str, record: StormSlice | MemoryLevel | ReplicationEvent, problem: str
+def test_impossible_storms_levels_of_memory_replicas_and_rotations_are_refused(
+    tampered: Callable[..., Path],
+    name: str,
+    record: StormSlice | MemoryLevel | ReplicationEvent | KeyRotationSlice,
+    problem: str,
 ) -> None:
     directory = tampered(name, msgspec.json.encode(record) + b"\n")
     with pytest.raises(UsageError, match=rf"{re.escape(name)}, line 1: .*{problem}"):

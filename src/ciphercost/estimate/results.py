@@ -18,6 +18,7 @@ from ciphercost.estimate import (
     connection_warnings,
     curves,
     imported,
+    key_rotation,
     link_model,
     openings,
     parts,
@@ -38,6 +39,7 @@ from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
@@ -47,6 +49,7 @@ from ciphercost.model.run_directory import (
     read_profile,
     read_proofs,
     read_replication,
+    read_rotations,
     read_slices,
     read_storage,
     read_storms,
@@ -177,15 +180,19 @@ def with_storage(cell: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
 
 
 def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> list[Cell]:
-    """The cells with their storms, their memory per connection and their replicas, without the sessions that do not count."""
+    """The cells with their storms, memory per connection, rotations of keys and replicas, without the sessions that do not count."""
     stormy: dict[int, list[StormSlice]] = {}
     levels: dict[int, list[MemoryLevel]] = {}
+    rotations: dict[int, list[KeyRotationSlice]] = {}
     for storm in read_storms(directory):
         if storm.session not in facts.cells[storm.cell].void_sessions:
             stormy.setdefault(storm.cell, []).append(storm)
     for level in read_memory(directory):
         if level.session not in facts.cells[level.cell].void_sessions:
             levels.setdefault(level.cell, []).append(level)
+    for rotation in read_rotations(directory):
+        if rotation.session not in facts.cells[rotation.cell].void_sessions:
+            rotations.setdefault(rotation.cell, []).append(rotation)
     new_cells = list(cells)
     events: dict[int, list[ReplicationEvent]] = {}
     for event in read_replication(directory):
@@ -197,6 +204,8 @@ def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> lis
         new_cells[number] = connection_memory.with_memory(new_cells[number], of)
     for number, seen in events.items():
         new_cells[number] = replication.with_replication(new_cells[number], seen, facts.spec.mode)
+    for number, every in rotations.items():
+        new_cells[number] = key_rotation.with_rotation(new_cells[number], every, facts.spec.mode)
     return new_cells
 
 

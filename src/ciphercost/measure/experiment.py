@@ -23,6 +23,7 @@ from ciphercost.measure import (
     connection_memory,
     enciphered,
     fio,
+    key_rotation,
     operations,
     profiling,
     replication,
@@ -362,6 +363,7 @@ def open_unit(
             local_agent,
             replicas,
         ),
+        key_rotation.phase(load, bench, pair),
     )
     for phase in beside:
         stack.callback(phase.close)

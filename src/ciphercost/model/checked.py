@@ -21,6 +21,7 @@ from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.slices import SliceRecord, StorageSlice
@@ -322,6 +323,15 @@ def replication(record: ReplicationEvent, cells: Sequence[CellFacts] | None, whe
         problem = "`seconds` is missing, without an `error`"
     if not problem and record.kind == "catch-up" and not record.error and not record.rows:
         problem = "`rows` is missing"
+    if problem:
+        raise damaged(where, problem)
+
+
+def rotation(record: KeyRotationSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
+    """Raises UsageError if a rotation of keys is impossible."""
+    problem = outside(record.cell, cells)
+    if not problem and record.quiet and not record.meanwhile_s:
+        problem = "`quiet` without `meanwhile_s`"
     if problem:
         raise damaged(where, problem)
 

@@ -21,6 +21,7 @@ from ciphercost.model.constrained_types import Count
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.imported import ImportedRecord
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.result import Result
@@ -111,7 +112,9 @@ class Record:
     def append(self, record: SliceRecord) -> None:
         append_whole(self._slices, self._encoder.encode(record) + b"\n")
 
-    def append_beside(self, record: StorageSlice | ProfileSlice | StormSlice | MemoryLevel | ReplicationEvent) -> None:
+    def append_beside(
+        self, record: StorageSlice | ProfileSlice | StormSlice | MemoryLevel | ReplicationEvent | KeyRotationSlice
+    ) -> None:
         """Append to the file of this kind of record, which exists only if there are such records."""
         with (self.directory / BESIDE[type(record)]).open("ab", buffering=0) as file:
             append_whole(file, self._encoder.encode(record) + b"\n")
@@ -139,6 +142,7 @@ class Record:
             "storm.jsonl": read_storms,
             "memory.jsonl": read_memory,
             "replication.jsonl": read_replication,
+            "rotation.jsonl": read_rotations,
         }
         for name in read:
             if not (self.directory / name).is_file():
@@ -184,6 +188,7 @@ BESIDE: dict[type, str] = {
     StormSlice: "storm.jsonl",
     MemoryLevel: "memory.jsonl",
     ReplicationEvent: "replication.jsonl",
+    KeyRotationSlice: "rotation.jsonl",
 }
 """Files of records that only some runs have, by the kind of record."""
 HASHED = ("slices.jsonl", "proofs.json", *BESIDE.values(), "study.json")
@@ -366,6 +371,14 @@ def read_replication(directory: Path) -> Iterator[ReplicationEvent]:
     facts = _facts_if_any(directory)
     for record, where in _lines(directory / "replication.jsonl", ReplicationEvent):
         checked.replication(record, facts.cells if facts else None, where)
+        yield record
+
+
+def read_rotations(directory: Path) -> Iterator[KeyRotationSlice]:
+    """Read the rotations of keys, as `read_slices` reads the slices."""
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "rotation.jsonl", KeyRotationSlice):
+        checked.rotation(record, facts.cells if facts else None, where)
         yield record
 
 

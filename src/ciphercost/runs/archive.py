@@ -30,6 +30,7 @@ FILES = (
     "storm.jsonl",
     "memory.jsonl",
     "replication.jsonl",
+    "rotation.jsonl",
     "study.json",
     "imported.json",
     "result.json",
