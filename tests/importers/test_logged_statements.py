@@ -50,6 +50,12 @@ def test_values_do_not_change_the_shape(some: list[int], others: list[int], text
     assert shape(written(some, text), "postgresql") == shape(written(others, other), "postgresql")
 
 
+def test_numbers_in_quoted_names_tell_tables_apart() -> None:
+    assert shape('SELECT 1 FROM "2023" WHERE a = 5', "postgresql") == 'select ? from "2023" where a = ?'
+    assert shape("SELECT 1 FROM `2024`", "mysql") == "select ? from `2024`"
+    assert shape("SELECT a-1, 'it''s', x2 FROM t1", "mysql") == "select a-?, ?, x2 from t1"
+
+
 def test_a_statement_that_is_cut_off_has_no_shape() -> None:
     for sql, dialect in (
         ("SELECT 'a", "postgresql"),
