@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ciphercost.importers.busiest_hour import BusiestHour
 from ciphercost.importers.connection_lengths import HELD as HELD_CLIENTS
 from ciphercost.importers.connection_lengths import KEEP_ALIVE, MOST_REQUESTS, ONE_REQUEST, ConnectionLengths
 from ciphercost.importers.distinct import Distinct
@@ -79,6 +80,7 @@ class WebTraffic:
         self._minutes: dict[int, float] = {}
         self._concurrent = Histogram(1e-4)
         self._per_second = Histogram()
+        self._busiest_hour = BusiestHour(fractions=False)
         self._busiest = 0
         self._begin, self._latest = 2**62, 0
         self._distinct_paths = Distinct()
@@ -172,6 +174,7 @@ class WebTraffic:
         """So many requests came in one second; `timed` of them took so many seconds in all."""
         if count:
             self._per_second.add(count)
+            self._busiest_hour.add(at, count)
             self._busiest = max(self._busiest, count)
         if timed:
             self._minutes[at // 60] = self._minutes.get(at // 60, 0.0) + seconds
@@ -246,12 +249,18 @@ class WebTraffic:
             end=self._latest,
             classes=_grouped(self._classes),
             connections=connections,
-            arrivals=Arrivals(self._per_second.bins(), self._busiest, self._concurrent.bins()),
+            arrivals=self._arrivals(),
             hours=[self._hours[number] for number in sorted(self._hours)],
             clients=self._connections.clients.count(),
             paths=self._distinct_paths.count(),
             notes=self._notes(),
         )
+
+    def _arrivals(self) -> Arrivals:
+        arrivals = Arrivals(self._per_second.bins(), self._busiest, self._concurrent.bins())
+        if hour := max(self._hours.values(), key=lambda hour: hour.operations, default=None):
+            arrivals.busiest_hour = self._busiest_hour.counts(hour.start, hour.operations, self._begin, self._latest)
+        return arrivals
 
     def _notes(self) -> list[Warning_]:
         notes = []

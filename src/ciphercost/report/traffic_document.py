@@ -57,7 +57,7 @@ def span(traffic: Traffic) -> str:
 
 def rate(traffic: Traffic) -> str:
     """Operations per second on average, and in the busiest hour."""
-    text = f"{number(traffic.operations / max(1.0, traffic.seconds))}/s on average"
+    text = f"{number(traffic.operations / max(1.0, traffic.seconds + traffic.resolution))}/s on average"
     return f"{text}, {number(traffic.busiest_rate)}/s in the busiest hour" if traffic.hours else text
 
 
@@ -141,12 +141,12 @@ def _connections(traffic: Traffic) -> Iterator[Block]:
     )
     if of_them.idle:
         yield Text(
-            f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s."
+            f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s (not replayed)."
         )
     told = [
         Item(f"{share:.1%} of the {what}")
         for share, what in (
-            (of_them.resumed, "connections resumed a session"),
+            (of_them.resumed, "connections resumed a session (not replayed: all make full handshakes)"),
             (of_them.encrypted, f"{many} were encrypted"),
         )
         if share is not None

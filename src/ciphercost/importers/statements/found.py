@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ciphercost.importers.busiest_hour import BusiestHour
 from ciphercost.importers.left_out import LeftOuts
 from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged
 from ciphercost.importers.quantised import Histogram, fewer
 from ciphercost.importers.statements.classes import TOO_MANY, Class, Classes
 from ciphercost.importers.statements.transactions import Operation, Transactions
 from ciphercost.model.result import Warning_
-from ciphercost.model.traffic import HOUR, Arrivals, Bin, Connections, Hour, OperationClass, Traffic
+from ciphercost.model.traffic import HOUR, Arrivals, Arrived, Bin, Connections, Hour, OperationClass, Traffic
 
 MOST_BINS = 100
 """Bins of a histogram."""
@@ -63,6 +64,7 @@ class Found:
         """The connections with a statement in the last minute."""
         self._seconds: Counter[int] = Counter()
         self._per_second, self._busiest = Histogram(), 0
+        self._busiest_hour = BusiestHour(fractions=True)
         self._hours: dict[int, Hour] = {}
         self._busy: Counter[int] = Counter()
         self._idle = Histogram(1e-3)
@@ -194,6 +196,7 @@ class Found:
         if at + seconds > self._end:
             self._end = at + seconds
         self._seconds[int(at)] += calls
+        self._busiest_hour.add(at, calls)
         if len(self._seconds) > MOST_SECONDS:
             self._count_seconds(MOST_SECONDS // 2)
         hour = self._hour(at)
@@ -263,7 +266,12 @@ class Found:
             per_second=fewer(self._per_second.bins(), MOST_BINS),
             busiest_second=self._busiest,
             concurrent=fewer(concurrent.bins(), MOST_BINS),
+            busiest_hour=self._arrived_in_busiest_hour(),
         )
+
+    def _arrived_in_busiest_hour(self) -> Arrived | None:
+        hour = max(self._hours.values(), key=lambda hour: hour.operations, default=None)
+        return self._busiest_hour.counts(hour.start, hour.operations, self._begin, self._end) if hour else None
 
     def _notes(self) -> list[Warning_]:
         notes = []
