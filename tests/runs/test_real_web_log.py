@@ -52,7 +52,35 @@ def test_the_mix_of_a_log_is_measured_with_its_connections(tmp_path: Path, requi
     assert cell["handshakes"]["full"] > 0
     assert "server-closes" not in {warning["code"] for warning in cell["warnings"]}
     plan = json.loads(next((tmp_path / "runs").iterdir()).joinpath("plan.json").read_text())
-    assert plan["cells"][0]["draw"] == "even"
+    assert (plan["cells"][0]["draw"], plan["cells"][0]["arrivals"]) == ("even", "logged")
+
+
+def test_requests_come_as_they_came_in_the_log(tmp_path: Path, require_server: RequireServer) -> None:
+    """The two arms of each pair of slices have the same requests due, though one second of the log had ten times as many as the other."""
+    require_server("nginx")
+    counts = [30, 300] * 15
+    lines = [
+        LINE.format(number % 9, second, "GET", "/a", 200, 1000, number % 9, number)
+        for second, count in enumerate(counts)
+        for number in range(1, count + 1)
+    ]
+    (tmp_path / "access.log").write_text("".join(lines))
+    made = ciphercost("workload", "access.log", "-o", "mine.toml", "--speed", "10", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    argv = ("--workload", "mine.toml", "--regime", "latency", "-o", "run")
+    done = measured("run", "nginx:tls", *argv, *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    slices = [json.loads(line) for line in (tmp_path / "run" / "slices.jsonl").read_text().splitlines()]
+    open_loop = [each for each in slices if each["phase"] == "latency" and each.get("position", 0) > 0]
+    assert {each["rate"] for each in open_loop} == {1650.0}
+    by_block: dict[int, dict[int, int]] = {}
+    for each in open_loop:
+        by_block.setdefault(each["block"], {})[each["position"]] = each["agent"]["operations"]
+    pairs = [(counted[1], counted[2]) for counted in by_block.values() if len(counted) == 4]
+    assert len(pairs) > 3
+    assert all(abs(one - other) <= 0.1 * max(one, other) + 20 for one, other in pairs)
+    totals = [one + other for one, other in pairs]
+    assert max(totals) > 1.2 * min(totals), "a Poisson process of this rate has slices that hardly differ"
 
 
 def test_the_paths_of_a_log_are_requested_from_a_site_of_the_users(
