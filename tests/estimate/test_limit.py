@@ -45,6 +45,7 @@ def cell(plain: dict[str, Any], encrypted: dict[str, Any], engine: str = "nginx"
 
 BUSY, IDLE = facts(98, 50), facts(40, 30)
 DISK = {"host": {"disk_busy": {"mean": 97.0, "variance": 0.0, "cv": 0.0}}}
+WRITES = {"write_bytes_per_op": 8192.0, "read_bytes_per_op": 0.0}
 QUOTA = {"host": {"throttled": {"mean": 41.0, "variance": 0.0, "cv": 0.0}}}
 WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
 
@@ -81,8 +82,13 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
             cell(IDLE | WIRE, IDLE | WIRE, conditions={"bandwidth": "100mbit"}),
             "limited by the link of 100 Mb/s (97 % used)",
         ),
-        (cell(IDLE | DISK, IDLE | DISK), "limited by the disk (97 % busy)"),
-        (cell(BUSY | DISK, BUSY | DISK), "limited by the server's core (98 % busy) and the disk (97 % busy)"),
+        (cell(IDLE | DISK | WRITES, IDLE | DISK | WRITES), "limited by the disk (97 % busy)"),
+        (
+            cell(BUSY | DISK | WRITES, BUSY | DISK | WRITES),
+            "limited by the server's core (98 % busy) and the disk (97 % busy)",
+        ),
+        # Others keep the disk busy; this server uses none.
+        (cell(BUSY | DISK, BUSY | DISK), "limited by the server's core (98 % busy)"),
         # A quota keeps the cores from being full.
         (cell(IDLE | QUOTA, IDLE | QUOTA), "limited by the CPU quota (100 % used)"),
         # Disagreeing clocks don't give 103 %.

@@ -253,9 +253,8 @@ def expected(name: str) -> set[str]:
     return codes
 
 
+@pytest.mark.parametrize("both_arms", [name for name in SERVERS if name.startswith("postgresql")], indirect=True)
 def test_pgp_without_its_mdc_does_not_detect_a_change(both_arms: ServerWithArms) -> None:
-    if both_arms.engine.name != "postgresql":
-        return
     mechanism = get("pgp-sym")
     sealing = both_arms.sealing(mechanism, mechanism.check({"mdc": "off"}))
     columns.fill(both_arms.agent, "encrypted", sealing, "canary0123456789", "encrypted")

@@ -69,8 +69,9 @@ def place(environment: Environment, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def ran(environment: Environment, argv: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
-    # Other tests leave what `clean` would remove.
-    variables = {"CIPHERCOST_SCRATCH": str(place / "scratch")} if argv[0] == "clean" else {}
+    # Other tests leave what `clean` would remove, and the user's own cache may have copies of dumps.
+    own = {"CIPHERCOST_SCRATCH": str(place / "scratch"), "CIPHERCOST_CACHE": str(place / "cache")}
+    variables = own if argv[0] == "clean" else {}
     done = environment.ciphercost(argv, place, variables)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
     return done

@@ -45,7 +45,7 @@ def uses(cell: Cell, arm: str) -> list[Use]:
     facts = cell.arms.get(arm, {})
     if cell.regime == "latency" or cell.mode == "imported" or not facts.get("throughput"):
         return []
-    return [*_quota(facts), *_cores(cell, facts), *_link(cell, facts), *_disk(facts)]
+    return [*_quota(facts), *_cores(cell, facts), *_link(cell, facts), *_disk(cell, facts)]
 
 
 def _quota(facts: Mapping[str, Any]) -> list[Use]:
@@ -90,8 +90,17 @@ def _link(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
     return [Use(name, "link", facts["throughput"] * bytes_on_link(facts) * 8 / bits, "used")]
 
 
-def _disk(facts: Mapping[str, Any]) -> list[Use]:
-    """The busiest disk of the machine. Records of older versions have none."""
+def moves_pages(facts: Mapping[str, Any]) -> bool:
+    """Whether an arm's server reads or writes files; true too if that is not known."""
+    return "server_cpu_us_per_op" not in facts or any(facts.get(f"{way}_bytes_per_op") for way in ("read", "write"))
+
+
+def _disk(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
+    """The busiest disk of the machine. Records of older versions have none. A server that uses no disk is not limited by it, however
+    busy others keep it; at rest another process may read and write for the server (a file system in user space).
+    """
+    if cell.layer != "rest" and not moves_pages(facts):
+        return []
     known = facts.get("host", {}).get("disk_busy")
     return [Use("the disk", "disk", known["mean"] / 100)] if known else []
 

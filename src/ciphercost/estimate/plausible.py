@@ -80,8 +80,7 @@ def _may_use_disk(cell: Cell, arm: Arm) -> bool:
 
     They don't if the server reads and writes nothing. Nor, in transit, if the other arm has no such wait beside a disk that is as busy.
     """
-    facts = cell.arms.get(arm, {})
-    if "server_cpu_us_per_op" in facts and not any(facts.get(f"{way}_bytes_per_op") for way in ("read", "write")):
+    if not bottleneck.moves_pages(cell.arms.get(arm, {})):
         return False
     other = next(other for other in ARMS if other != arm)
     both_busy = any(use.short == "disk" and use.share >= IDLE for use in bottleneck.uses(cell, other))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from ciphercost.model.imported import Reading
@@ -88,6 +89,7 @@ def names() -> list[str]:
     return REGISTRY.files()
 
 
+@cache
 def get(name: str) -> Importer:
     module = REGISTRY.load(name)
     return Importer(name, module.recognise, module.read, getattr(module, "OWN", None), getattr(module, "DATA", None))

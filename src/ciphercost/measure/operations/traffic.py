@@ -8,7 +8,7 @@ import msgspec
 
 from ciphercost.load.operation_client import Done, Operation
 from ciphercost.measure.operations.context import OperationContext
-from ciphercost.model.errors import RunError
+from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
 
@@ -51,5 +51,10 @@ class WithTraffic(Operation):
         self._operation.clear(arm)
 
     def _slice(self, arm: Arm, seconds: float) -> AgentSlice:
+        """Raises AgentError if an operation of the traffic failed: what is left would be compared with traffic that did more."""
         self._seed += 1
-        return self._context.agent.slice(arm, seconds, discard=0.0, seed=self._seed)
+        answer = self._context.agent.slice(arm, seconds, discard=0.0, seed=self._seed)
+        if answer.errors:
+            reason = f": {answer.first_error}" if answer.first_error else ""
+            raise AgentError(f"{answer.errors} operations of the traffic beside {self.name} failed{reason}")
+        return answer

@@ -51,10 +51,8 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
 
 def procedure_text(record: StudyRecord, here: Here, unproven: str) -> str:
     """The procedure as it ran here, or why it didn't."""
-    if record.reason or unproven:
-        return record.reason or f"not proven: {unproven}"
-    if not here:
-        return "the run was cut off before the published procedure began"
+    if reason := pairs.not_run(record, unproven, began=bool(here)):
+        return reason
     counts = {name: int(run.load["queries"]) for (name, _), run in here.items()}
     settings = record.settings
     fewer = [f"{name} {n:,}" for name, n in counts.items() if n < settings["queries"]]
