@@ -19,6 +19,7 @@ _STATEMENT = re.compile(
     re.DOTALL,
 )
 """`duration: 0.1 ms  execute S_1: SELECT …`. Each part may be missing."""
+_SIMPLE, _TIMED = "statement: ", "duration: "
 _PARAMETER = re.compile(r"\$(\d+) = (?:(NULL)\b|'((?:[^']|'')*)')(?:, |\Z)")
 _PARAMETERS = re.compile(r"\s*parameters: (?=\$1 = )", re.IGNORECASE)
 CUT = "..."
@@ -81,10 +82,15 @@ class Statements:
     def _log(self, message: Message) -> Event | None:
         """None: it is held back."""
         session, line, at, _, text, detail, _ = message
-        if text.startswith("statement: ") and len(text) > len("statement: "):
-            # The most frequent form.
-            sql = text[len("statement: ") :].lstrip()
+        # The two most frequent forms, without a search.
+        if text.startswith(_SIMPLE):
+            sql = text[len(_SIMPLE) :].lstrip()
             return Logged(session, line, sql, at) if sql else Ignored(line, EMPTY)
+        if text.startswith(_TIMED):
+            ms, found, sql = text[len(_TIMED) :].partition(" ms  " + _SIMPLE)
+            if found and sql and ms.replace(".", "", 1).isdecimal() and ms[0] != "." != ms[-1] and not sql[0].isspace():
+                seconds = float(ms) / 1e3
+                return Logged(session, line, sql, at - seconds, "simple", (), seconds)
         if text.startswith("disconnection:"):
             return Fact(session, line, "end", at)
         if text.startswith("connection authorized:"):
