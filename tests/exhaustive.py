@@ -434,6 +434,7 @@ RULES = [
         r"test_real_listen::test_a_run_on_an_address_of_a_network.*\[(?!valkey)",
         r"test_real_mysql::test_a_cell_is_proven.*-(connect|tpcb)\]",
         r"test_real_mysql::test_(a_url_of|a_wrong_password|a_running_server|prove_says).*\[mysql@",
+        r"test_real_rotation::test_every_rotation.*\[mysql",
         r"test_real_web::test_handshakes.*\[(.*-off|apache-cache.*|caddy.*|haproxy.*)\]",
         r"test_resume::test_a_run_killed_anywhere.*\[cells[1456]-",
         r"test_secret_rows::.*\[(mysql|mariadb|postgresql@15)",

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.estimate import storms
+from ciphercost.model.errors import UsageError
 from ciphercost.model.histogram import Histogram, Layout, encode
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.storms import StormSlice
@@ -91,6 +92,18 @@ def test_new_connections_that_failed_are_counted_by_arm_and_reason() -> None:
     assert arms["encrypted"].reasons == "53300=24"
     (warning,) = [one for one in found.warnings if one.code == storms.REFUSED]
     assert "encrypted: 24 of 16,024 (53300=24)" in warning.text
+
+
+@pytest.mark.parametrize("damaged", ["53300", "53300=many", "=3", "53300=-1", "53300=" + "9" * 5000])
+def test_reasons_that_are_damaged_are_an_error_that_names_the_file(damaged: str) -> None:
+    every = slices(1.5, refused=3)
+    back = every[1].back
+    assert back is not None
+    every[1] = msgspec.structs.replace(every[1], back=msgspec.structs.replace(back, error_kinds=damaged))
+    with pytest.raises(
+        UsageError, match=r"^storm.jsonl: session 1, block 0: error_kinds has '[^']{1,80}', not CODE=COUNT$"
+    ):
+        storms.result(every, "quick")
 
 
 def test_a_quantile_needs_operations_beyond_it() -> None:

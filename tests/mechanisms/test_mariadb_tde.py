@@ -183,7 +183,8 @@ def test_only_the_servers_user_can_read_the_key(both: Pair) -> None:
     path = both.rest.secrets / KEY_FILE
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.stat().st_uid == (run_ownership.server_user() or (os.geteuid(), 0))[0]
-    assert len(path.read_text().strip()) == len("1;") + 64
+    keys = [line.split(";") for line in path.read_text().splitlines()]
+    assert [(number, len(key)) for number, key in keys] == [("1", 64), ("2", 64)]
 
 
 def test_an_installation_without_the_plugin_is_named(both: Pair, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from ciphercost.model import checked
 from ciphercost.model.command_load import ToolFigures
 from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.errors import UsageError
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.storms import StormSlice
@@ -258,10 +259,13 @@ STORM = StormSlice(0, 1, 0, "ABBA", 1, "plain", "rate", "160", 0.5, 100.0)
         ("storm.jsonl", msgspec.structs.replace(STORM, rate=0.0), "> 0"),
         ("memory.jsonl", MemoryLevel(7, 1, "plain", "traffic", 10, 5, 5), "a slice of cell 7"),
         ("memory.jsonl", MemoryLevel(0, 1, "plain", "traffic", 10, -5, 5), ">= 0"),
+        ("rotation.jsonl", KeyRotationSlice(7, 1, 0, "keys", "ALTER", 1.0), "a slice of cell 7"),
+        ("rotation.jsonl", KeyRotationSlice(0, 1, 0, "keys", "ALTER", -1.0), ">= 0"),
+        ("rotation.jsonl", KeyRotationSlice(0, 1, 0, "keys", "ALTER", 1.0, quiet=5.0), "without `meanwhile_s`"),
     ],
 )
-def test_impossible_storms_and_levels_of_memory_are_refused(
-    tampered: Callable[..., Path], name: str, record: StormSlice | MemoryLevel, problem: str
+def test_impossible_storms_levels_of_memory_and_rotations_are_refused(
+    tampered: Callable[..., Path], name: str, record: StormSlice | MemoryLevel | KeyRotationSlice, problem: str
 ) -> None:
     directory = tampered(name, msgspec.json.encode(record) + b"\n")
     with pytest.raises(UsageError, match=rf"{re.escape(name)}, line 1: .*{problem}"):

@@ -9,14 +9,16 @@ import msgspec
 import pytest
 
 import short
-from ciphercost.estimate import results
+from ciphercost import hops
+from ciphercost.estimate import results, storms
 from ciphercost.model import run_directory
 from ciphercost.model.connection_memory import MOMENTS
 from ciphercost.model.spec import ARMS
 from ciphercost.plan.connection_loads import STEPS
 from ciphercost.runs import anonymize
-from conftest import RequireServer
+from conftest import RequirePossible, RequireServer
 from test_real import result_of
+from userservers import LIMITED, user_server
 
 QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--rate", "500")
 
@@ -93,4 +95,82 @@ def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
     assert cell["reason"].startswith("storm, ")
     assert "too many clients" in cell["reason"]
     assert "\n" not in cell["reason"]
+    assert list(own_scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "storm", "options"),
+    [
+        ("mysql:tls", "400", ("--set", "resumption=on")),
+        ("mariadb:tls", "failover=24", ()),
+        ("postgresql:tls", "rotation=30m/24", ("--set", "hop=pgbouncer")),
+    ],
+)
+def test_storms_on_other_servers_and_through_a_pooler(
+    target: str,
+    storm: str,
+    options: tuple[str, ...],
+    tmp_path: Path,
+    require_server: RequireServer,
+    require_possible: RequirePossible,
+) -> None:
+    require_server(target.partition(":")[0])
+    if "hop=pgbouncer" in options:
+        require_possible(lambda: hops.get("pgbouncer").find(fetch=False))
+    given = ("--workload", "storm", "--clients", "4", "--storm", storm, *options, "-o", "run")
+    done = short.run(["run", target, *given, *QUICK, "--json", "out.json"], cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    assert cell["storm"]["asked"] == storm
+    assert {"back_p50", "back_last"} <= set(cell["storm"]["ratios"])
+    resumed = opened = 0
+    for one in run_directory.read_storms(tmp_path / "run"):
+        assert one.back is not None
+        assert (one.back.operations, one.back.errors) == (one.wanted, 0)
+        resumed, opened = resumed + one.back.resumed, opened + one.wanted
+    # The factor holds for new connections too: half of them are the plain arm's.
+    assert (resumed > opened / 4) == ("resumption=on" in options)
+
+
+def test_a_storm_on_a_users_own_server_needs_no_more_than_a_login(
+    tmp_path: Path, require_server: RequireServer
+) -> None:
+    require_server("postgresql")
+    (place := tmp_path / "server").mkdir()
+    with user_server("postgresql", place) as server:
+        server.ask(*LIMITED["postgresql"])
+        before = server.state()
+        given = (
+            "--url",
+            server.url_for("limited"),
+            *server.by_ca,
+            "--workload",
+            "storm",
+            "--clients",
+            "4",
+            "--storm",
+            "400",
+        )
+        argv = ["run", "postgresql:tls", *given, *QUICK, "-o", "run", "--json", "out.json"]
+        done = short.run(argv, cwd=tmp_path, env={**server.environment, "PGPASSWORD": "limited"})
+        assert done.returncode == 0, done.stdout + done.stderr
+        (cell,) = result_of(tmp_path)["cells"]
+        assert {"back_p50", "back_last"} <= set(cell["storm"]["ratios"])
+        assert server.state() == before
+
+
+def test_new_connections_that_a_server_at_its_limit_refuses_are_counted(
+    tmp_path: Path, own_scratch: Path, require_server: RequireServer
+) -> None:
+    require_server("postgresql")
+    # Room for both arms' four established connections, and for four of the forty new ones.
+    options = ("--workload", "storm", "--clients", "4", "--storm", "rotation=30m/40", "--setting", "max_connections=12")
+    done = short.run(["run", "postgresql:tls", *options, *QUICK, "--json", "out.json"], cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = result_of(tmp_path)["cells"]
+    refused = {arm: cell["storm"]["arms"][arm].get("refused", 0) for arm in ARMS}
+    assert sum(refused.values()) > 0
+    (warning,) = [one["text"] for one in cell["warnings"] if one["code"] == storms.REFUSED]
+    assert "53300=" in warning
+    assert "raise the server's connection limit" in warning
     assert list(own_scratch.iterdir()) == []

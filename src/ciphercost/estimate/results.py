@@ -18,6 +18,7 @@ from ciphercost.estimate import (
     connection_warnings,
     curves,
     imported,
+    key_rotation,
     link_model,
     openings,
     parts,
@@ -37,6 +38,7 @@ from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.fleet import StartSkew
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
 from ciphercost.model.run_directory import (
@@ -44,6 +46,7 @@ from ciphercost.model.run_directory import (
     read_memory,
     read_profile,
     read_proofs,
+    read_rotations,
     read_slices,
     read_storage,
     read_storms,
@@ -174,20 +177,26 @@ def with_storage(cell: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
 
 
 def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> list[Cell]:
-    """The cells with their storms and their memory per connection, without the sessions that do not count."""
+    """The cells with their storms, memory per connection and rotations of keys, without the sessions that do not count."""
     stormy: dict[int, list[StormSlice]] = {}
     levels: dict[int, list[MemoryLevel]] = {}
+    rotations: dict[int, list[KeyRotationSlice]] = {}
     for storm in read_storms(directory):
         if storm.session not in facts.cells[storm.cell].void_sessions:
             stormy.setdefault(storm.cell, []).append(storm)
     for level in read_memory(directory):
         if level.session not in facts.cells[level.cell].void_sessions:
             levels.setdefault(level.cell, []).append(level)
+    for rotation in read_rotations(directory):
+        if rotation.session not in facts.cells[rotation.cell].void_sessions:
+            rotations.setdefault(rotation.cell, []).append(rotation)
     new_cells = list(cells)
     for number, slices in stormy.items():
         new_cells[number] = storms.with_storm(new_cells[number], slices, facts.spec.mode)
     for number, of in levels.items():
         new_cells[number] = connection_memory.with_memory(new_cells[number], of)
+    for number, every in rotations.items():
+        new_cells[number] = key_rotation.with_rotation(new_cells[number], every, facts.spec.mode)
     return new_cells
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ciphercost.estimate.histogram import bounds, quantiles
 from ciphercost.estimate.sessions_or_blocks import interval, typical
 from ciphercost.estimate.statistics import Floats, Interval
+from ciphercost.estimate.tally import kinds_of
 from ciphercost.estimate.to_estimate import around, to_estimate
 from ciphercost.model.histogram import decode
 from ciphercost.model.result import Cell, Warning_
@@ -73,9 +74,7 @@ def _arm(values: Mapping[str, Figure], levels: dict[str, float], slices: Sequenc
             change[name] = to_estimate(over, mode, UNITS.get(what, "ms"))
     kinds: Counter[str] = Counter()
     for one in slices:
-        for word in one.back.error_kinds.split() if one.back else ():
-            code, _, count = word.rpartition("=")
-            kinds[code] += int(count)
+        kinds.update(kinds_of(one.back, f"storm.jsonl: session {one.session}, block {one.block}"))
     return StormArm(
         levels=levels,
         change=change,

@@ -47,6 +47,8 @@ FIELDS = (
     "connects", "resumed", "early", "late", "retries", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
     "write_bytes", "foreign_cpu_ns", "hop_cpu_ns", "memory_bytes", "memory_samples", "switches", "faults", "scheduled_work", *HOST,
 )  # fmt: skip
+LONGEST_COUNT, LONGEST_WORD = 18, 80
+"""Most digits of a number of errors, and characters of a damaged one in a message."""
 COLUMN = {name: number for number, name in enumerate(FIELDS)}
 UNSAMPLED = (0.0,) * (len(FIELDS) - COLUMN["sampled"])
 
@@ -113,12 +115,16 @@ def scheduled(agent: AgentSlice, counters: Counters) -> tuple[float, float, floa
 
 def error_kinds(record: SliceRecord) -> Counter[str]:
     """The number of failed operations of a slice by kind. Raises UsageError if the record is damaged."""
-    text = record.agent.error_kinds if record.agent is not None else ""
+    return kinds_of(record.agent, checked.place(record))
+
+
+def kinds_of(answer: AgentSlice | None, where: str) -> Counter[str]:
+    """The number of failed operations of an agent's answer by kind. Raises UsageError, which begins with `where`, if it is damaged."""
     counts: Counter[str] = Counter()
-    for word in text.split():
+    for word in answer.error_kinds.split() if answer is not None else ():
         kind, _, count = word.partition("=")
-        if not kind or not count.isdecimal():
-            raise UsageError(f"{checked.place(record)}: error_kinds has '{word}', not CODE=COUNT")
+        if not kind or not count.isdecimal() or len(count) > LONGEST_COUNT:
+            raise UsageError(f"{where}: error_kinds has '{word[:LONGEST_WORD]}', not CODE=COUNT")
         counts[kind] += int(count)
     return counts
 

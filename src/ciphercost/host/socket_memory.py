@@ -22,16 +22,13 @@ HELD = (RMEM, FORWARD, WQUEUED, OPTIONS, BACKLOG)
 
 
 def tcp_bytes(ports: Collection[int]) -> int:
-    """Bytes in the buffers of all established TCP sockets with one of these ports at either end; 0 if the kernel does not say."""
-    try:
-        return sum(
-            held
-            for family in (socket.AF_INET, socket.AF_INET6)
-            for near, far, held in map(_one, sock_diag.tcp_sockets(family, sock_diag.ESTABLISHED, INET_DIAG_SKMEMINFO))
-            if near in ports or far in ports
-        )
-    except OSError:
-        return 0
+    """Bytes in the buffers of all established TCP sockets with one of these ports at either end. Raises OSError if the kernel does not say."""
+    return sum(
+        held
+        for family in (socket.AF_INET, socket.AF_INET6)
+        for near, far, held in map(_one, sock_diag.tcp_sockets(family, sock_diag.ESTABLISHED, INET_DIAG_SKMEMINFO))
+        if near in ports or far in ports
+    )
 
 
 def _one(message: bytes) -> tuple[int, int, int]:

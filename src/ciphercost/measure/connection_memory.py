@@ -34,8 +34,6 @@ LIMIT_S = 120.0
 """Seconds that the operations of one step may take."""
 WARM, WARM_UP = STEPS, 8
 """The step of the connections that are open before the first level, and their number."""
-PLACES = 1000
-"""Directories of fresh servers begin here; those of storms lie below."""
 
 
 def phase(
@@ -54,8 +52,8 @@ def phase(
         sides: dict[Arm, Side] = {}
         for arm in pair.connect:
             stack.enter_context(bench.shared.apart())
-            number = session.number * 2 * PLACES + PLACES + len(sides)
-            fresh = server_pairs.start(bench, number, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
+            name = f"{session.number}-memory{len(sides)}"
+            fresh = server_pairs.start(bench, name, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
             agent = stack.enter_context(bench.agent(fresh))
             sides[arm] = Side(arm, fresh, agent, proof_of(pair, arm, proven), measured.seed)
         for level in levels(sides, bench.program, most, blocks):
@@ -146,6 +144,12 @@ class Side:
         held = memory_pss(pid for root in roots for pid in tree(root))
         if not held:
             raise RunError("idle connections: the server's processes can't be seen from here, so its memory is unknown")
+        try:
+            kernel = tcp_bytes(self._ports)
+        except OSError as error:
+            raise RunError(
+                f"idle connections: the kernel does not list its sockets ({error.strerror or error}), so the memory of their buffers is unknown"
+            ) from None
         return MemoryLevel(
             cell=0,
             session=1,
@@ -155,5 +159,5 @@ class Side:
             server=held,
             client=memory_pss(tree(self._agent.pid)),
             hop=memory_pss(pid for root in self._pair.hop_pids(self.arm) for pid in tree(root)),
-            kernel=tcp_bytes(self._ports),
+            kernel=kernel,
         )

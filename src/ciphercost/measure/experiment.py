@@ -18,7 +18,17 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.driver_agent import DriverAgent
 from ciphercost.load.jdbc import options as jdbc_options
 from ciphercost.load.load_client import SliceClient
-from ciphercost.measure import connection_memory, enciphered, fio, operations, profiling, round_trips, site, storms
+from ciphercost.measure import (
+    connection_memory,
+    enciphered,
+    fio,
+    key_rotation,
+    operations,
+    profiling,
+    round_trips,
+    site,
+    storms,
+)
 from ciphercost.measure.cell_errors import ends_all, without_block
 from ciphercost.measure.cell_measurement import CellMeasurement
 from ciphercost.measure.command_cell import open_commands
@@ -339,6 +349,7 @@ def open_unit(
         connection_memory.phase(
             load, schedule.blocks(seed, measurement.number, session, schedule.MEMORY), bench, pair, connected
         ),
+        key_rotation.phase(load, bench, pair),
     )
     for phase in beside:
         stack.callback(phase.close)

@@ -39,8 +39,7 @@ WORK = 3
 """Operations of each established connection before it counts as one that was always there."""
 LIMIT_S = 60.0
 """Seconds that new connections may take in all beyond their part."""
-PLACES = 1000
-"""Directories of the fresh servers of one session's storms."""
+AT_ITS_LIMIT = "if the server is at its connection limit, raise that, or use fewer --clients or a smaller --storm"
 
 
 def phase(
@@ -160,8 +159,8 @@ class Storms:
         self.settle()
         self._fresh += 1
         with bench.shared.apart():
-            number = self._session.number * PLACES + self._fresh
-            standby = server_pairs.start(bench, number, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
+            name = f"{self._session.number}-storm{self._fresh}"
+            standby = server_pairs.start(bench, name, pair.server_cpus, pair.agent_cpus, tuple(pair.connect))
             self._open_others(arm, standby)
             before = self._part(draft, 1)
             began = time.monotonic()
@@ -186,9 +185,12 @@ class Storms:
         slots = connection_loads.new_connections(self._bench.planned)
         try:
             answer = self._others.connect(arm, pair.connect[arm] | {"per_request": True, "connections": slots})
-            self._others.slice(arm, LIMIT_S, discard=0.0, operations=1)
+            if (trial := self._others.slice(arm, LIMIT_S, discard=0.0, operations=1)).errors:
+                raise AgentError(trial.first_error)
         except AgentError as error:
-            raise RunError(f"storm, {arm} arm: a new connection beside the established ones failed: {error}") from None
+            raise RunError(
+                f"storm, {arm} arm: a new connection beside the established ones failed: {error.words}; {AT_ITS_LIMIT}"
+            ) from None
         as_proven(pair, arm, answer, proof_of(self._pair, arm, self._proven))
 
     def _part(self, draft: StormSlice, number: int) -> AgentSlice:
@@ -226,8 +228,7 @@ class Storms:
         if back is None or back.operations or not back.errors:
             return
         raise RunError(
-            f"storm, {record.arm} arm: all {back.errors} new connections failed: {back.first_error}; the server may be at its connection "
-            "limit: raise that, or use fewer --clients or a smaller --storm"
+            f"storm, {record.arm} arm: all {back.errors} new connections failed: {back.first_error}; {AT_ITS_LIMIT}"
         )
 
 

@@ -30,6 +30,7 @@ from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.connection import Changes, Connection
+from ciphercost.model.key_rotation import Reach
 from ciphercost.model.slices import Finding, Witness
 from ciphercost.model.spec import Arm
 
@@ -87,6 +88,19 @@ class Conversion(msgspec.Struct, frozen=True):
     """The file that then holds them."""
     encrypted: str = ""
     """Statement whose only value is Y once they are encrypted; empty: the file itself shows it."""
+
+
+class NewKey(msgspec.Struct, frozen=True):
+    """How the data of a running server get a new key, once."""
+
+    reach: Reach
+    how: str
+    """For people: the statement, without the key."""
+    statements: tuple[str, ...]
+    in_use: str = ""
+    """Statement whose answer changes with the key; empty: the data's files change, and the old key opens them no more."""
+    files: tuple[Path, ...] = ()
+    """Those of the data that are encrypted again."""
 
 
 class AtRest(Mechanism):
@@ -189,6 +203,17 @@ class AtRest(Mechanism):
     def rotate(self, look: ArmAtRest) -> tuple[str, ...]:  # noqa: ARG002
         """Return statements that give the data, or the keys that encrypt it, a new key; none: the server can't."""
         return ()
+
+    @property
+    def gives_new_keys(self) -> bool:
+        return type(self).new_key is not AtRest.new_key
+
+    def new_key(self, look: ArmAtRest, table: str, number: int) -> NewKey | None:  # noqa: ARG002
+        """Return how the data of the encrypted arm get a new key, for the rotation of this number; None: the server can't.
+
+        `table`: the one that is encrypted again, where the server rotates keys by table. Raises RunError.
+        """
+        return None
 
     def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion | None:  # noqa: ARG002
         """Return how a copy of this table, or of the whole database, is encrypted while the server runs; None: the server can't.

@@ -23,7 +23,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import own_file
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._innodb import COPY, innodb_conversion
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, KeyState
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, KeyState, NewKey
 from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -43,6 +43,8 @@ ENCRYPTED_TYPES = {15, 16, 17}
 """FIL_PAGE_ENCRYPTED, FIL_PAGE_COMPRESSED_AND_ENCRYPTED, FIL_PAGE_ENCRYPTED_RTREE."""
 INDEX_TYPE = 17855
 BINLOG_MAGIC = {"plain": bytes.fromhex("fe62696e"), "encrypted": bytes.fromhex("fd62696e")}
+KEYS_IN_KEYRING = "SELECT COUNT(*) FROM performance_schema.keyring_keys"
+"""A rotation adds a master key to the keyring and removes none."""
 LOGS = ("innodb_redo_log_encrypt", "innodb_undo_log_encrypt", "binlog_encryption")
 
 
@@ -215,6 +217,10 @@ class InnodbTde(AtRest):
         the data need.
         """
         return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
+
+    def new_key(self, look: ArmAtRest, table: str, number: int) -> NewKey:  # noqa: ARG002
+        statements = self.rotate(look)
+        return NewKey("keys", statements[0], statements, in_use=KEYS_IN_KEYRING)
 
     def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
         return innodb_conversion(

@@ -16,7 +16,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import hand_over, own_file
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._innodb import COPY, innodb_conversion
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, KeyState
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, KeyState, NewKey
 from ciphercost.model.cipher_work import RECORD_BYTES, CipherWork, Stream
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.slices import Finding
@@ -24,6 +24,8 @@ from ciphercost.model.spec import Arm
 
 PLUGIN = "file_key_management"
 KEY_FILE = "mariadb.keys"
+KEYS = (1, 2)
+"""Numbers of the keys in it. The first encrypts everything; a rotation goes to the other one and back."""
 CIPHERS = {"ctr": "AES_CTR", "cbc": "AES_CBC"}
 WORDS = {
     "ctr": "AES-256-CTR (pages, redo log), AES-256-GCM (temporary files, binary log)",
@@ -162,6 +164,18 @@ class MariadbTde(AtRest):
             "binary log": Stream(CipherWork(binary_log), RECORD_BYTES, pieces=True),
         }
 
+    def new_key(self, look: ArmAtRest, table: str, number: int) -> NewKey:
+        """Encrypt the table again with the other key of the file: the plugin has no newer versions of a key."""
+        key = KEYS[(number + 1) % len(KEYS)]
+        database = look.connect.database or ""
+        return NewKey(
+            "data",
+            f"ALTER TABLE {table} ENCRYPTED = YES ENCRYPTION_KEY_ID = …",
+            (f"ALTER TABLE {table} ENCRYPTED = YES ENCRYPTION_KEY_ID = {key}",),
+            in_use=f"SELECT CURRENT_KEY_ID FROM information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE NAME = '{database}/{table}'",
+            files=(look.volume.path / "data" / database / f"{table}.ibd",),
+        )
+
     def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
         """FORCE, which the session was proven with, allows no unencrypted table: the copy is made while it is ON."""
         make = [f"CREATE TABLE {COPY} LIKE {table}"]
@@ -215,7 +229,7 @@ class MariadbTde(AtRest):
             if state == "missing":
                 path.unlink()
             else:
-                own_file(path, _new_key())
+                own_file(path, _new_keys())
             yield
         finally:
             own_file(path, kept)
@@ -248,15 +262,15 @@ def unsettled(spaces: list[list[str | None]]) -> list[str]:
 
 
 def _make_keys(secrets: Path) -> None:
-    """Create the file with the run's only key, 256 bits, unless another cell of the run has done so."""
+    """Create the file with the run's keys, each of 256 bits, unless another cell of the run has done so."""
     with suppress(FileExistsError):
         with os.fdopen(os.open(secrets / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(_new_key())
+            file.write(_new_keys())
         hand_over(secrets / KEY_FILE)
 
 
-def _new_key() -> str:
-    return f"1;{randomness.token_hex(32)}\n"
+def _new_keys() -> str:
+    return "".join(f"{number};{randomness.token_hex(32)}\n" for number in KEYS)
 
 
 MECHANISM = MariadbTde()

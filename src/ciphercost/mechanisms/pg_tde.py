@@ -20,7 +20,7 @@ import msgspec
 from ciphercost.engines.postgresql import PAGE
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, is_temporary_table, module
-from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
+from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext, NewKey
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.slices import Finding
@@ -78,6 +78,7 @@ SERVER_KEY = ("pg_tde_set_server_key_using_global_key_provider", "pg_tde_set_ser
 DATABASE_PROVIDER = ("pg_tde_add_database_key_provider_file", "pg_tde_add_key_provider_file")
 DATABASE_KEY = ("pg_tde_set_key_using_database_key_provider", "pg_tde_set_principal_key")
 """For versions that have no default key for all databases."""
+KEY_INFO = ("pg_tde_default_key_info", "pg_tde_key_info", "pg_tde_principal_key_info")
 VERIFY_DATA = ("pg_tde_verify_default_key", "pg_tde_verify_key", "pg_tde_verify_principal_key")
 VERIFY_LOG = ("pg_tde_verify_server_key", "pg_tde_verify_global_principal_key")
 
@@ -185,6 +186,13 @@ class PgTde(VendorTde):
         functions = dict(map(_pair, look.query(FUNCTIONS)))
         wal = look.rest.factors["wal"] == "on"
         return keys(functions, wal=wal, version=_version(look))
+
+    def new_key(self, look: ArmAtRest, table: str, number: int) -> NewKey:  # noqa: ARG002
+        shown = _first(KEY_INFO, functions := dict(map(_pair, look.query(FUNCTIONS))))
+        if not shown:
+            raise RunError(f"pg_tde {_version(look)} has no function that names the key in use; it is too old")
+        setter = _first(DEFAULT_KEY, functions) or _first(DATABASE_KEY, functions)
+        return NewKey("keys", f"{setter}(…)", self.rotate(look), in_use=f"SELECT key_name FROM {shown}()")
 
     def status(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the settings in force, every table, and whether the server reaches its keys.

@@ -18,7 +18,7 @@ import msgspec
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
-from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion
+from ciphercost.mechanisms._rest import ArmAtRest, AtRest, AtRestContext, Conversion, NewKey
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.connection import Changes
 from ciphercost.model.errors import AgentError, UsageError
@@ -172,6 +172,11 @@ class SqlCipher(AtRest):
         """Encrypt every page again in one transaction. Nobody keeps the new key: the file is not opened again."""
         new = randomness.token_hex(32)
         return (f"PRAGMA rekey = '{new}'" if look.connect.passphrase else f"PRAGMA rekey = \"x'{new}'\"",)
+
+    def new_key(self, look: ArmAtRest, table: str, number: int) -> NewKey:  # noqa: ARG002
+        """Until a checkpoint, the file itself still has the pages under the old key."""
+        statements = (*self.rotate(look), "PRAGMA wal_checkpoint(TRUNCATE)")
+        return NewKey("data", "PRAGMA rekey and a checkpoint", statements, files=(Path(look.connect.path or ""),))
 
     def conversion(self, look: ArmAtRest, table: str, directory: Path) -> Conversion:  # noqa: ARG002
         """Export a plain copy of the database into a new file, as SQLCipher's manual advises; in the plain arm into a plain one.

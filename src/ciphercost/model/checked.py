@@ -21,6 +21,7 @@ from ciphercost.model.connection_memory import MemoryLevel
 from ciphercost.model.constrained_types import FORMAT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import COUNTED, Phase
@@ -311,6 +312,15 @@ def storm(record: StormSlice, cells: Sequence[CellFacts] | None, where: object) 
 def memory(record: MemoryLevel, cells: Sequence[CellFacts] | None, where: object) -> None:
     """Raises UsageError if a level of memory is impossible."""
     if problem := outside(record.cell, cells):
+        raise damaged(where, problem)
+
+
+def rotation(record: KeyRotationSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
+    """Raises UsageError if a rotation of keys is impossible."""
+    problem = outside(record.cell, cells)
+    if not problem and record.quiet and not record.meanwhile_s:
+        problem = "`quiet` without `meanwhile_s`"
+    if problem:
         raise damaged(where, problem)
 
 

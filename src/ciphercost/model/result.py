@@ -12,6 +12,7 @@ from ciphercost.model.constrained_types import CellMode, Status, Verdict
 from ciphercost.model.errors import without_codes
 from ciphercost.model.estimate import Estimate as Estimate
 from ciphercost.model.fleet import FleetFacts
+from ciphercost.model.key_rotation import KeyRotation
 from ciphercost.model.objective_capacity import ObjectiveCapacity as ObjectiveCapacity
 from ciphercost.model.pair import Pair
 from ciphercost.model.profile import Profile
@@ -380,12 +381,11 @@ class Cell(msgspec.Struct, frozen=True):
     storage: dict[str, Estimate] = {}
     """Results of fio on both arms' directories, without a server: sequential_read, …, fsync_latency."""
     storm: StormResult | None = None
-    """None: no `--storm`."""
     connection_memory: ConnectionMemory | None = None
-    """None: no `--connections`."""
+    key_rotation: KeyRotation | None = None
+    """None: no `--storm`, no `--connections`, no workload `rotate-key`."""
     beside: dict[str, Estimate] = {}
-    """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions. This is the cost
-    without the control's part."""
+    """By the control's name: throughput, encrypted ÷ the control's second arm in the same sessions: the cost without the control's part."""
     control: int | None = None
     """Number of the control cell of `beside`."""
     handshakes: dict[str, int] = {}

@@ -21,6 +21,7 @@ from ciphercost.model.constrained_types import Count
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.imported import ImportedRecord
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.result import Result
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
@@ -110,7 +111,7 @@ class Record:
     def append(self, record: SliceRecord) -> None:
         append_whole(self._slices, self._encoder.encode(record) + b"\n")
 
-    def append_beside(self, record: StorageSlice | ProfileSlice | StormSlice | MemoryLevel) -> None:
+    def append_beside(self, record: StorageSlice | ProfileSlice | StormSlice | MemoryLevel | KeyRotationSlice) -> None:
         """Append to the file of this kind of record, which exists only if there are such records."""
         with (self.directory / BESIDE[type(record)]).open("ab", buffering=0) as file:
             append_whole(file, self._encoder.encode(record) + b"\n")
@@ -137,6 +138,7 @@ class Record:
             "profile.jsonl": read_profile,
             "storm.jsonl": read_storms,
             "memory.jsonl": read_memory,
+            "rotation.jsonl": read_rotations,
         }
         for name in read:
             if not (self.directory / name).is_file():
@@ -181,6 +183,7 @@ BESIDE: dict[type, str] = {
     ProfileSlice: "profile.jsonl",
     StormSlice: "storm.jsonl",
     MemoryLevel: "memory.jsonl",
+    KeyRotationSlice: "rotation.jsonl",
 }
 """Files of records that only some runs have, by the kind of record."""
 HASHED = ("slices.jsonl", "proofs.json", *BESIDE.values(), "study.json")
@@ -355,6 +358,14 @@ def read_memory(directory: Path) -> Iterator[MemoryLevel]:
     facts = _facts_if_any(directory)
     for record, where in _lines(directory / "memory.jsonl", MemoryLevel):
         checked.memory(record, facts.cells if facts else None, where)
+        yield record
+
+
+def read_rotations(directory: Path) -> Iterator[KeyRotationSlice]:
+    """Read the rotations of keys, as `read_slices` reads the slices."""
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "rotation.jsonl", KeyRotationSlice):
+        checked.rotation(record, facts.cells if facts else None, where)
         yield record
 
 

@@ -143,7 +143,11 @@ def check_documents(cell: CellSpec, engine: Engine, workload: Workload, document
         return
     path, size = max(documents.items(), key=lambda document: document[1], default=("", 0))
     if size > engine.largest_document:
-        sizes = [f"write --set {name}=10KB, or " for name in ("size", "page", "picture") if name in workload.parameters]
+        sizes = [
+            f"write --set {name}=10KB, or "
+            for name in ("size", "page", "picture", "response")
+            if name in workload.parameters
+        ]
         raise UsageError(
             f"workload {cell.workload}: its document {path} has {size:,} bytes, but {cell.engine} serves at most "
             f"{engine.largest_document:,}: {engine.why_largest}; {''.join(sizes[:1])}use --workload page"

@@ -63,6 +63,8 @@ class PlannedCell(msgspec.Struct, frozen=True):
     """New connections while the cell's own carry load. None: there are none."""
     idle_connections: int = 0
     """Idle connections up to which memory per connection is measured; 0: it is not."""
+    rotates_key: bool = False
+    """Whether the encrypted arm's key is rotated as well."""
     reference: PlannedCell | None = None
     """The cell as the other encrypted arm sees it, which takes the plain arm's place. None: that arm is plain."""
 

@@ -23,6 +23,7 @@ from ciphercost.plan import (
     connection_strings,
     dump_checks,
     dump_rows,
+    key_rotations,
     operation_checks,
     script_checks,
     versus,
@@ -146,7 +147,7 @@ def _resolve(cell: CellSpec) -> PlannedCell:
         planned = msgspec.structs.replace(planned, reference=resolve(other))
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent and starts no server; remove --url and --bindir")
-    return connection_loads.with_loads(planned)
+    return key_rotations.with_rotations(connection_loads.with_loads(planned))
 
 
 def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:

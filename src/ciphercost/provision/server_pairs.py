@@ -149,12 +149,13 @@ def _sealed(bench: PreparedCell) -> Program:
 
 
 def start(
-    bench: PreparedCell, number: int, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS
+    bench: PreparedCell, number: int | str, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS
 ) -> ServerPair:
     """A fresh server pair: data copied, servers started, nothing connected yet. All of it is removed at the end of the
     shared session.
 
-    `arms`: the order of the arms, here and in everything that is done to both before the load.
+    `number`: of the session; servers beside those of a session have a name that begins with it. `arms`: the order of the
+    arms, here and in everything that is done to both before the load.
     """
     work, dataset, held = bench.directory / f"session-{number}", bench.dataset, bench.planned.conditions
     servers = {

@@ -20,6 +20,7 @@ from ciphercost.report.words import (
     connection_text,
     figure_text,
     pair_text,
+    rotation_text,
     verdict_text,
 )
 
@@ -51,7 +52,10 @@ def _blocks(cell: Cell, everything: Sequence[Cell], details: bool) -> Iterator[B
         yield Figures("storage", stored, COST)
     if sizes := [(f"stored bytes, {what}", growth, "", both) for what, growth, both in cell_text.stored(cell)]:
         yield Figures("stored", sizes, COST)
-    if "rotation_s" in cell.key_life:
+    if cell.key_rotation is not None:
+        for text in rotation_text.lines(cell.key_rotation):
+            yield Note("rotation", text, "key rotation")
+    elif "rotation_s" in cell.key_life:
         yield Note("rotation", f"{number(cell.key_life['rotation_s'])} s", "key rotation")
     if cell.findings:
         yield Findings(cell_text.by_severity(cell.findings))

@@ -20,6 +20,7 @@ from ciphercost.report.words import (
     connection_text,
     operation_text,
     pair_text,
+    rotation_text,
     unit_cost_text,
     verdict_text,
 )
@@ -109,7 +110,7 @@ def of(result: Result) -> FirstScreen:
         lead = next((place for place, text in enumerate(answer) if _about(result, text)), None)
     screen = FirstScreen(
         disturbed=disturbed.warning(result.cells),
-        answer=[*answer, *connection_text.sentences(result.cells)],
+        answer=[*answer, *connection_text.sentences(result.cells), *rotation_text.sentences(result.cells)],
         behind=len(answer) if lead is None else lead + 1,
         elsewhere=elsewhere(result) if added is None else added_sentences.elsewhere(added, word(result), parts),
         protects=list(protects(result.cells)),

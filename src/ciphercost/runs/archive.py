@@ -29,6 +29,7 @@ FILES = (
     "profile.jsonl",
     "storm.jsonl",
     "memory.jsonl",
+    "rotation.jsonl",
     "study.json",
     "imported.json",
     "result.json",
