@@ -53,7 +53,7 @@ def of(found: Found, traffic: Traffic, source: str, *, speed: float = 1.0) -> Wo
         clients=max(1, min(MOST_CLIENTS, found.clients)),
         draw="even",
         rate=round(traffic.busiest_rate * speed, 3),
-        arrivals="logged" if arrivals.busiest_hour else "even",
+        arrivals="logged" if arrivals.busiest_hour else "random",
         arrived=arrivals.busiest_hour,
         protocol="" if one_each else made.protocol,
         traffic=msgspec.structs.replace(traffic, arrivals=msgspec.structs.replace(arrivals, busiest_hour=None)),
