@@ -50,6 +50,7 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
             "rate": (int, float),
             "operations": int,
             "arrivals": str,
+            "gaps_us": str,
             "timeout": (int, float),
         },
     ),
@@ -232,8 +233,9 @@ class FakeAgent:
         rate: float = 0.0,
         operations: int = 0,
         arrivals: str = "",
+        gaps_us: str = "",
     ) -> dict[str, Any]:
-        del seed
+        del seed, gaps_us
         self.need_arm(arm)
         if not self.transactions:
             raise Refused("no-program", "no transaction is declared")

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import records
+import warm
 from ciphercost import commands
 from ciphercost.model.errors import UsageError
 from ciphercost.runs import predict_log
@@ -77,6 +78,13 @@ def test_options_of_logs_need_one(record: str, argv: tuple[str, ...], words: str
         raise done.exception
 
 
+def test_a_password_is_for_a_server_of_the_users(record: str, log: str, tmp_path: Path) -> None:
+    for argv in (("predict", record, "--rate", "9/s", "--cpu", "1ms"), ("predict", log, "--from", record)):
+        done = warm.run([*argv, "--password-command", "true"], cwd=tmp_path)
+        assert done.returncode == 2
+        assert "--password-command has no effect without --url" in " ".join(done.stderr.split())
+
+
 def test_a_log_without_a_run_says_how_to_name_one(record: str, log: str) -> None:
     for argv in ((log,), (record, log)):
         done = predict(*argv)
@@ -108,6 +116,12 @@ def test_every_statement_of_a_databases_log_counts(tmp_path: Path) -> None:
     )
     found = predict_log.traffic([written])
     assert [hour.statements for hour in found.hours] == [len(statements)] * 2
+
+
+def test_statements_that_no_replay_can_repeat_count(tmp_path: Path) -> None:
+    written = tmp_path / "postgresql.log"
+    written.write_text("2026-01-01 10:00:00.000 UTC [7] LOG:  statement: COPY a FROM STDIN\n" * 3)
+    assert [hour.statements for hour in predict_log.traffic([written]).hours] == [3]
 
 
 def test_a_log_without_sizes_or_of_writes_alone_is_no_reason_to_refuse(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ciphercost.load import workload_file
 from test_real import ciphercost
 
 SAMPLE = Path(__file__).parents[1] / "importers" / "log_samples" / "apache_combined.log"
@@ -43,3 +44,18 @@ def test_a_faster_replay_has_a_higher_rate(tmp_path: Path) -> None:
         if line.startswith("rate = ")
     ]
     assert rates[1] == pytest.approx(3 * rates[0], rel=0.02)
+    one, three = (workload_file.read(tmp_path / name) for name in ("one.toml", "three.toml"))
+    assert one.arrivals == "logged"
+    assert one.arrived == three.arrived, "the log's time passes faster; what came when stays the same"
+    assert one.arrived is not None
+    assert one.arrived.rate == pytest.approx(one.rate, abs=1e-3)
+
+
+def test_a_slow_logs_rate_is_not_rounded_before_it_is_multiplied(tmp_path: Path) -> None:
+    log = tmp_path / "postgresql.log"
+    log.write_text(
+        "".join(f"2026-01-01 10:{minute}:00.500 UTC [7] LOG:  statement: SELECT 1\n" for minute in ("00", "50"))
+    )
+    done = ciphercost("workload", str(log), "--speed", "1000", "-o", "mine.toml", "--no-progress", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert workload_file.read(tmp_path / "mine.toml").rate == pytest.approx(1000 * 2 / 3000, abs=1e-3)

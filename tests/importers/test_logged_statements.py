@@ -18,7 +18,9 @@ from ciphercost.importers.statements.sorts import sort
 from ciphercost.importers.statements.transactions import FAILED, OUTSIDE, UNFINISHED, UNREADABLE, Transactions
 from ciphercost.load import script
 from ciphercost.load.script_parts import Variable
+from ciphercost.load.workloads import Workload
 from ciphercost.model.errors import UsageError
+from ciphercost.model.traffic import Traffic
 from test_sql_logs import TEXTS, VALUES, events, found_in, quoted, statements
 
 
@@ -48,6 +50,12 @@ def test_values_do_not_change_the_shape(some: list[int], others: list[int], text
         return f"SELECT a FROM t WHERE id IN ({', '.join(map(str, numbers))}) AND name = {quoted(value)} AND n = {numbers[0]}"
 
     assert shape(written(some, text), "postgresql") == shape(written(others, other), "postgresql")
+
+
+def test_numbers_in_quoted_names_tell_tables_apart() -> None:
+    assert shape('SELECT 1 FROM "2023" WHERE a = 5', "postgresql") == 'select ? from "2023" where a = ?'
+    assert shape("SELECT 1 FROM `2024`", "mysql") == "select ? from `2024`"
+    assert shape("SELECT a-1, 'it''s', x2 FROM t1", "mysql") == "select a-?, ?, x2 from t1"
 
 
 def test_a_statement_that_is_cut_off_has_no_shape() -> None:
@@ -186,13 +194,18 @@ def test_a_transaction_has_the_statements_and_values_of_the_log(values: tuple[st
     assert second.sql.startswith("SELECT 1")
 
 
+def made_of(found: Found) -> tuple[Traffic, Workload]:
+    traffic = found.traffic([], 1, 0)
+    return traffic, workload.of(found, traffic, "a.log")
+
+
 def test_the_shares_of_a_workload_are_those_of_the_log() -> None:
     lines = []
     for number in range(1000):
         sql = f"SELECT a FROM t WHERE id = {number}" if number % 10 < 7 else f"SELECT b FROM u WHERE id = {number}"
         lines.append(f"2024-01-31 12:00:{number % 60:02}.000 UTC [{number % 4 + 100}] LOG:  statement: {sql}")
     found = found_in("\n".join(lines), "postgresql")
-    traffic, made = workload.of(found, ["postgresql-text"], 1, len(lines), "a.log")
+    traffic, made = made_of(found)
     assert (traffic.operations, [each.count for each in traffic.classes]) == (1000, [700, 300])
     weights = {"SELECT 1": 0, "SELECT 2": 0}
     for transaction in made.transaction:
@@ -206,7 +219,7 @@ def test_the_same_log_gives_the_same_samples() -> None:
     text = "\n".join(
         f"2024-01-31 12:00:00.000 UTC [1{number % 7}] LOG:  statement: SELECT {number}" for number in range(500)
     )
-    one, other = (workload.of(found_in(text, "postgresql"), [], 1, 0, "a")[1] for _ in range(2))
+    one, other = (made_of(found_in(text, "postgresql"))[1] for _ in range(2))
     assert one == other
 
 
@@ -216,7 +229,7 @@ def test_many_classes_are_counted_and_the_rare_ones_left_out() -> None:
         for number in range(MOST_CLASSES + 50)
     )
     found = found_in(text, "postgresql")
-    traffic, made = workload.of(found, [], 1, 0, "a")
+    traffic, made = made_of(found)
     assert len(made.transaction) == scripts.MOST_CLASSES
     assert {left.reason: left.lines for left in traffic.left_out}[scripts.RARE] == MOST_CLASSES - scripts.MOST_CLASSES
 
@@ -227,7 +240,7 @@ def test_a_log_without_anything_to_run_is_refused_with_the_reason() -> None:
         ("2024-01-31 12:00:00.000 UTC [17] LOG:  statement: DROP TABLE t", "none of its 1 statements"),
     ):
         with pytest.raises(UsageError, match=words):
-            workload.of(found_in(text, "postgresql"), [], 1, 0, "a.log")
+            made_of(found_in(text, "postgresql"))
 
 
 def test_a_clock_that_goes_backwards_and_a_log_of_slow_statements_are_noted() -> None:

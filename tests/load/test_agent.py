@@ -12,9 +12,11 @@ from asking import ask
 from ciphercost.estimate.histogram import quantiles
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
+from ciphercost.load.due_times import due_us
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError
 from ciphercost.model.histogram import decode
+from ciphercost.model.traffic import Arrived
 
 THOUGHT_US = 300_000
 
@@ -25,11 +27,13 @@ def agent() -> Iterator[Agent]:
         yield started
 
 
-def load(agent: Agent, text: str, connections: int = 1, threads: int = 1) -> None:
-    """Set `text` as the program, and connect arm `plain`."""
+def load(agent: Agent, text: str, connections: int = 1, threads: int = 1, more: str = "") -> None:
+    """Set `text` as the program, and connect arm `plain`. `more`: keys of the workload."""
     agent.program(
         workloads.prepare(
-            workloads.read(f"title = 't'\nmeasures = 'm'\n[[transaction]]\nname = 't'\nscript = '''{text}'''", "t"),
+            workloads.read(
+                f"title = 't'\nmeasures = 'm'\n{more}\n[[transaction]]\nname = 't'\nscript = '''{text}'''", "t"
+            ),
             "null",
             {},
         )
@@ -81,6 +85,19 @@ def test_random_arrivals_have_the_rate(agent: Agent, threads: int) -> None:
     # 4000 are expected, with a standard deviation of 63; on a machine that is delayed at the end, fewer finish.
     assert all(answer.operations <= 4400 for answer in answers)
     assert max(answer.operations for answer in answers) >= 3700
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_operations_come_as_they_came_in_a_log(agent: Agent, threads: int) -> None:
+    """In each tenth of a second but the last of ten 1, and then 91: both slices run what is due in theirs, and nothing else."""
+    counts = [*[1] * 9, 91]
+    load(agent, "SELECT 1", 4, threads, f'arrivals = "logged"\narrived = {{ interval_ms = 100, counts = {counts} }}')
+    for seed in range(3):
+        due = due_us(Arrived(100, tuple(counts)), 100.0, 0.7, seed)
+        answers = [agent.slice("plain", 0.7, discard=0, seed=seed, rate=100.0, arrivals="logged") for _ in range(2)]
+        # What is due in the last moments of a slice may end after it.
+        ended = [answer.operations for answer in answers]
+        assert len(due) - sum(us > 0.6e6 for us in due) <= min(ended) <= max(ended) <= len(due)
 
 
 def test_random_arrivals_are_of_an_open_loop_alone(agent: Agent) -> None:

@@ -52,13 +52,13 @@ def files() -> list[Path]:
 
 LACKS = {
     "rust": ("jdbc",),
-    "fake": ("sqlite", "mysql", "http", "resp", "jdbc", "steps"),
-    "java": ("sqlite", "mysql", "http", "resp", "sealing"),
-    "go": ("sqlite", "mysql", "http", "resp", "sealing", "jdbc"),
-    "python": ("sqlite", "mysql", "http", "resp", "jdbc", "sealing"),
-    "node": ("sqlite", "mysql", "http", "resp", "jdbc", "sealing"),
+    "fake": ("sqlite", "mysql", "http", "resp", "jdbc", "steps", "given"),
+    "java": ("sqlite", "mysql", "http", "resp", "sealing", "given"),
+    "go": ("sqlite", "mysql", "http", "resp", "sealing", "jdbc", "given"),
+    "python": ("sqlite", "mysql", "http", "resp", "jdbc", "sealing", "given"),
+    "node": ("sqlite", "mysql", "http", "resp", "jdbc", "sealing", "given"),
 }
-"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing, which only the Rust agent
+"""Prefixes of files that an agent may skip: drivers that its `hello` does not list; sealing and given times, which only the Rust agent
 supports; steps, which the fake agent does not.
 """
 

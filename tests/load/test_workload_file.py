@@ -109,6 +109,20 @@ def test_the_smallest_workload_is_read(tmp_path: Path) -> None:
         (('name = "a"', 'name = "a"\nweight = -1'), "must be from 0"),
         (("rate = 12.5", "rate = -1"), "rate"),
         (("measures", 'name = "x"\nmeasures'), "unknown key 'name'"),
+        (
+            ("[parameters]", 'arrivals = "logged"\n[parameters]'),
+            r"arrivals = \"logged\" and \[arrived\] belong together",
+        ),
+        (("[parameters]", "[arrived]\ninterval_ms = 10\ncounts = [1]\n[parameters]"), "belong together"),
+        (
+            ("[parameters]", 'arrivals = "logged"\n[arrived]\ninterval_ms = 10\ncounts = [0]\n[parameters]'),
+            "counts has no operation",
+        ),
+        (
+            ("[parameters]", 'arrivals = "logged"\n[arrived]\ninterval_ms = 0\ncounts = [1]\n[parameters]'),
+            "interval_ms",
+        ),
+        (("[parameters]", 'arrivals = "logged"\n[arrived]\ninterval_ms = 10\ncounts = [-1]\n[parameters]'), "counts"),
     ],
 )
 def test_what_is_no_workload_is_refused(tmp_path: Path, change: tuple[str, str], words: str) -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from ciphercost.engines import Server
+from ciphercost.load.due_times import due_us
+from ciphercost.model.traffic import Arrived
+from ciphercost.plan import schedule
 from conftest import RequireServer
 from test_real import ciphercost, measured, result_of
 from test_real_web import QUICK, site_and_server, urls
 from web_servers import Site
 
 __all__ = ["site_and_server"]
+RUN_SEED = "5"
 LINE = '192.0.2.{} - - [01/Jan/2026:00:00:{:02} +0000] "{} {} HTTP/1.1" {} {} "-" "test" 0.002 {} {}\n'
 
 
@@ -52,7 +56,36 @@ def test_the_mix_of_a_log_is_measured_with_its_connections(tmp_path: Path, requi
     assert cell["handshakes"]["full"] > 0
     assert "server-closes" not in {warning["code"] for warning in cell["warnings"]}
     plan = json.loads(next((tmp_path / "runs").iterdir()).joinpath("plan.json").read_text())
-    assert plan["cells"][0]["draw"] == "even"
+    assert (plan["cells"][0]["draw"], plan["cells"][0]["arrivals"]) == ("even", "logged")
+
+
+def test_requests_come_as_they_came_in_the_log(tmp_path: Path, require_server: RequireServer) -> None:
+    """One second of the log had ten times as many as the other. Neighbouring slices of the two arms replay the same stretch of it."""
+    require_server("nginx")
+    counts = [30, 300] * 15
+    lines = [
+        LINE.format(number % 9, second, "GET", "/a", 200, 1000, number % 9, number)
+        for second, count in enumerate(counts)
+        for number in range(1, count + 1)
+    ]
+    (tmp_path / "access.log").write_text("".join(lines))
+    made = ciphercost("workload", "access.log", "-o", "mine.toml", "--speed", "10", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    argv = ("--workload", "mine.toml", "--regime", "latency", "-o", "run", "--seed", RUN_SEED)
+    done = measured("run", "nginx:tls", *argv, *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    slices = [json.loads(line) for line in (tmp_path / "run" / "slices.jsonl").read_text().splitlines()]
+    open_loop = [each for each in slices if each["phase"] == "latency" and each.get("position", 0) > 0]
+    assert {each["rate"] for each in open_loop} == {1650.0}
+    arrived, seed = Arrived(1000, tuple(counts)), int(RUN_SEED)
+    due = []
+    for each in open_loop:
+        drawn = schedule.slice_seed(
+            seed, 0, each["session"], each["block"], schedule.draws(each["position"], even=True)
+        )
+        due.append(len(due_us(arrived, 1650.0, each["length"], drawn)))
+        assert 0 < each["agent"]["operations"] <= due[-1], "a machine that is delayed does fewer, and none does more"
+    assert max(due) > 1.5 * min(due)
 
 
 def test_the_paths_of_a_log_are_requested_from_a_site_of_the_users(

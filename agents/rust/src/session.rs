@@ -342,6 +342,22 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
 const LONGEST_TEXT: usize = 16 << 20;
 const LONGEST_SECONDS: f64 = 86_400.0;
 
+/// When requests are due, by the microseconds between them.
+fn due_us(gaps: &str) -> Result<Arc<[u64]>> {
+    let mut at = 0;
+    let times = gaps.split_ascii_whitespace().map(|gap| {
+        at = gap
+            .parse()
+            .ok()
+            .and_then(|gap: u64| gap.checked_add(at))
+            .filter(|at| *at <= LONGEST_SECONDS as u64 * 1_000_000)?;
+        Some(at)
+    });
+    let wrong =
+        || Failure::bad_message("gaps_us: must be whole numbers of at most 86400 s in all, separated by spaces");
+    times.collect::<Option<_>>().ok_or_else(wrong)
+}
+
 fn plan(asked: &message::Slice) -> Result<Plan> {
     let bad = |text: &str| Err(Failure::bad_message(text));
     let operations = (asked.operations > 0).then_some(asked.operations);
@@ -365,6 +381,10 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
     if asked.arrivals.is_some() && asked.rate == 0.0 {
         return bad("arrivals: only an open loop has them; give a rate");
     }
+    if asked.gaps_us.is_some() && (asked.rate == 0.0 || asked.arrivals.is_some()) {
+        return bad("gaps_us: only an open loop has them, in place of arrivals; give a rate");
+    }
+    let due_us = asked.gaps_us.as_deref().map(due_us).transpose()?;
     let length_ns = seconds * 1e9;
     Ok(Plan {
         length_ns: length_ns as u64,
@@ -372,6 +392,7 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
         seed: asked.seed,
         interval_ns: (asked.rate > 0.0).then(|| 1e9 / asked.rate),
         arrivals: asked.arrivals.unwrap_or_default(),
+        due_us,
         operations,
         silence_ns: (message::seconds(asked.timeout, deadline::SLICE_SECONDS)? * 1e9) as u64,
     })

@@ -118,6 +118,9 @@ def predict(what: tuple[str, ...], **given: Any) -> None:
     """
     if given["cores"] is not None and not 0 < given["cores"] < 1e6:
         raise UsageError(f"--cores {given['cores']:g}: must be above 0 and below 1,000,000")
+    asked = click.get_current_context().get_parameter_source("password_command")
+    if asked is click.core.ParameterSource.COMMANDLINE and given["url"] is None:
+        raise UsageError("--password-command has no effect without --url; remove it")
     if given["from_runs"]:
         predict_log(what, given)
         return

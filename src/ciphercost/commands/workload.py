@@ -87,6 +87,7 @@ def workload(
       ciphercost run postgresql:tls --dump shop.dump --workload statements.toml
     """
     from ciphercost.load import units, workload_file
+    from ciphercost.model.spec import WORKLOAD_FILE
     from ciphercost.report import traffic_document
     from ciphercost.report.formats import html
     from ciphercost.report.renderers import terminal
@@ -94,7 +95,7 @@ def workload(
 
     if not 0 < speed <= 1e6:
         raise UsageError(f"--speed {speed:g}: must be above 0 and at most 1,000,000")
-    if output and output.suffix != ".toml":
+    if output and output.suffix != WORKLOAD_FILE:
         raise UsageError(f"-o {output}: the name of a workload's file must end with .toml, so that --workload knows it")
     asked = workload_from_logs.Asked(format_ or "", keep_paths, writes, speed)
     if keep_alive:

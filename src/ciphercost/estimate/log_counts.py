@@ -7,9 +7,6 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.log_prediction import LogCounts
 from ciphercost.model.traffic import Hour, Traffic
 
-RESOLUTION = 1.0
-"""Seconds that a log's times are exact to: its last operation lies within the second after its time."""
-
 
 def of(traffic: Traffic, per_connection: float | None = None) -> tuple[LogCounts, list[LogCounts]]:
     """(the whole log, each hour with operations). `per_connection`: operations of a connection, instead of what was found.
@@ -29,7 +26,7 @@ def of(traffic: Traffic, per_connection: float | None = None) -> tuple[LogCounts
         raise UsageError("the log has no operations, so there is nothing to predict")
     whole = LogCounts(
         start=traffic.begin,
-        seconds=max(traffic.end - traffic.begin, 0.0) + RESOLUTION,
+        seconds=max(1.0, traffic.end - traffic.begin + traffic.resolution),
         operations=float(sent),
         connections=sent / per_connection if per_connection else sum(hour.connections for hour in traffic.hours),
         bytes=float(sum(hour.bytes_out for hour in traffic.hours)) if sized(traffic) else None,
@@ -50,7 +47,7 @@ def sized(traffic: Traffic) -> bool:
 def _hour(hour: Hour, traffic: Traffic, per_connection: float | None) -> LogCounts:
     return LogCounts(
         start=float(hour.start),
-        seconds=float(traffic.covered(hour, RESOLUTION)),
+        seconds=float(traffic.covered(hour)),
         operations=float(_operations(hour)),
         connections=_operations(hour) / per_connection if per_connection is not None else hour.connections,
         bytes=float(hour.bytes_out) if sized(traffic) else None,

@@ -14,8 +14,8 @@ from ciphercost.importers.formats import clean
 from ciphercost.model import system_error
 from ciphercost.model.errors import UsageError
 
-BLOCK = 1 << 18
-"""Bytes that are read at once."""
+BLOCK = 1 << 16
+"""Bytes that are read at once. For larger blocks the allocator asks the kernel for fresh memory each time, which takes longer than reading them."""
 LONGEST = 1 << 20
 """Bytes of a line; a longer one counts for nothing, and is never in memory as a whole."""
 TOO_LONG = b"\0too long"

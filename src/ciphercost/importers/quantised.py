@@ -26,19 +26,24 @@ class Histogram:
     def of(cls, counts: Mapping[int, int]) -> Histogram:
         """A histogram of values, each with how often it came."""
         histogram = cls()
-        for value, count in counts.items():
-            histogram.add(value, count)
+        histogram.add_all(counts.items())
         return histogram
 
     def add(self, value: float, count: int = 1) -> None:
-        scaled = value / self._unit
-        at = int(scaled) if scaled < EXACT else EXACT + int(PER_OCTAVE * math.log2(scaled / EXACT))
-        held = self._bins.get(at)
-        if held is None:
-            self._bins[at] = [value * count, count]
-        else:
-            held[0] += value * count
-            held[1] += count
+        self.add_all(((value, count),))
+
+    def add_all(self, counted: Iterable[tuple[float, int]]) -> None:
+        """Add many values, each with how often it came."""
+        unit, bins, log2 = self._unit, self._bins, math.log2
+        for value, count in counted:
+            scaled = value / unit
+            at = int(scaled) if scaled < EXACT else EXACT + int(PER_OCTAVE * log2(scaled / EXACT))
+            held = bins.get(at)
+            if held is None:
+                bins[at] = [value * count, count]
+            else:
+                held[0] += value * count
+                held[1] += count
 
     def merge(self, other: Histogram) -> None:
         """Add what another histogram of the same unit has counted."""

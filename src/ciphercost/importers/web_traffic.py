@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ciphercost.importers.busiest_hour import BusiestHour
 from ciphercost.importers.connection_lengths import HELD as HELD_CLIENTS
 from ciphercost.importers.connection_lengths import KEEP_ALIVE, MOST_REQUESTS, ONE_REQUEST, ConnectionLengths
 from ciphercost.importers.distinct import Distinct
 from ciphercost.importers.left_out import LeftOuts
-from ciphercost.importers.logs import More, Request
+from ciphercost.importers.logs import Request
 from ciphercost.importers.quantised import Histogram
 from ciphercost.model.result import Warning_
 from ciphercost.model.traffic import HOUR, Arrivals, Hour, OperationClass, Traffic
@@ -20,6 +21,8 @@ BACKWARDS = 60
 HELD = 1 << 15
 """Different values that are held before they are counted in a histogram."""
 PATHS_HELD = 1 << 18
+UNENCRYPTED = frozenset((b"", b"-"))
+"""TLS protocols that logs write where there is none."""
 METHODS = frozenset(
     (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"PROPFIND", b"CONNECT", b"TRACE")
 )
@@ -32,22 +35,19 @@ class _Class:
     def __init__(self) -> None:
         self.sizes: dict[bytes, int] = {}
         """How often each size came since they were counted last."""
-        self.times: dict[float, int] = {}
+        self.times: dict[int, int] = {}
+        """The same of microseconds: logs with nanoseconds hardly repeat a time."""
         self.by_size = Histogram()
         self.by_time = Histogram(1e-5)
-        self.count = self.unsized = self.bytes_out = self.bytes_in = 0
+        self.count = self.bytes_out = self.bytes_in = 0
 
     def counted(self) -> tuple[int, int]:
         """Count what came since then. Returns the requests and their bytes."""
-        count = bytes_out = 0
-        for text, often in self.sizes.items():
-            size = int(text) if text.isdigit() else 0
-            self.unsized += 0 if text.isdigit() else often
-            count += often
-            bytes_out += size * often
-            self.by_size.add(size, often)
-        for seconds, often in self.times.items():
-            self.by_time.add(seconds, often)
+        sized = [(int(text) if text.isdigit() else 0, often) for text, often in self.sizes.items()]
+        count = sum(self.sizes.values())
+        bytes_out = sum(size * often for size, often in sized)
+        self.by_size.add_all(sized)
+        self.by_time.add_all((microseconds / 1e6, often) for microseconds, often in self.times.items())
         self.sizes.clear()
         self.times.clear()
         self.count += count
@@ -80,13 +80,14 @@ class WebTraffic:
         self._minutes: dict[int, float] = {}
         self._concurrent = Histogram(1e-4)
         self._per_second = Histogram()
+        self._busiest_hour = BusiestHour(fractions=False)
         self._busiest = 0
         self._begin, self._latest = 2**62, 0
         self._distinct_paths = Distinct()
         self._back = 0
         self._first_back: tuple[str, int, int] | None = None
         """File, line and seconds of the first time that went backwards."""
-        self._encrypted = self._known_encrypted = self._timed = 0
+        self._encrypted = self._known_encrypted = 0
 
     def add(
         self, name: str, format_: str, items: Iterable[Request | str], shows: Callable[[int], None] = lambda _: None
@@ -98,7 +99,8 @@ class WebTraffic:
         distinct, limit, kept = self._distinct_paths, self._distinct_paths.limit, self._distinct_paths.kept
         held_by_client, keep_alive = connections.held, connections.keep_alive
         gaps, lengths, room = connections.gaps, connections.lengths, HELD_CLIENTS
-        opened = 0
+        opened = timed = known_encrypted = encrypted = 0
+        took = 0.0
         now, in_second, number = -1, 0, 0
         for number, item in enumerate(items, 1):
             if not number % SHOW_EVERY:
@@ -110,9 +112,10 @@ class WebTraffic:
             if at == now:
                 in_second += 1
             else:
-                self._second(in_second)
+                self._second(now, in_second, timed, took)
                 self._opened_in_hour += opened
-                opened = 0
+                opened = timed = 0
+                took = 0.0
                 now, in_second = at, 1
                 self._at(at, name, number)
             of = classes.get((method, status))
@@ -126,49 +129,64 @@ class WebTraffic:
                 limit, kept = distinct.limit, distinct.kept
             if keep_paths:
                 self._path(method, path, status, size)
-            if more is None:
-                # Most of all calls nothing: `connections.request` says what this is.
-                held = held_by_client.get(client)
-                if held is None:
-                    held_by_client[client] = [at, 1]
-                    opened += 1
-                    if (hashed := hash(client)) < connections.clients.limit:
-                        connections.clients.add(hashed)
-                    if len(held_by_client) > room:
-                        connections.forget(at)
-                elif (
-                    0 <= (gap := at - held[0]) <= keep_alive and held[1] < MOST_REQUESTS and protocol not in ONE_REQUEST
-                ):
-                    held[0] = at
-                    held[1] += 1
-                    gaps[gap] = gaps.get(gap, 0) + 1
-                else:
-                    length = held[1]
-                    lengths[length] = lengths.get(length, 0) + 1
-                    held[0] = at
-                    held[1] = 1
-                    opened += 1
+            if more is not None:
+                seconds, bytes_in, connection, nth, tls, resumed = more
+                if seconds >= 0:
+                    timed += 1
+                    took += seconds
+                    times = of.times
+                    microseconds = int(seconds * 1e6 + 0.5)
+                    times[microseconds] = times.get(microseconds, 0) + 1
+                if bytes_in > 0:
+                    of.bytes_in += bytes_in
+                if tls is not None:
+                    known_encrypted += 1
+                    encrypted += tls not in UNENCRYPTED
+                if connection:
+                    opened += connections.on(connection, at, nth, client=client, resumed=resumed)
+                    continue
+            # A call would take longer than what it does: `connections.request` says what this is.
+            held = held_by_client.get(client)
+            if held is None:
+                held_by_client[client] = [at, 1]
+                opened += 1
+                if (hashed := hash(client)) < connections.clients.limit:
+                    connections.clients.add(hashed)
+                if len(held_by_client) > room:
+                    connections.forget(at)
+            elif 0 <= (gap := at - held[0]) <= keep_alive and held[1] < MOST_REQUESTS and protocol not in ONE_REQUEST:
+                held[0] = at
+                held[1] += 1
+                gaps[gap] = gaps.get(gap, 0) + 1
             else:
-                self._more(of, at, more)
-                if more.connection:
-                    opened += connections.on(more.connection, at, more.nth, client=client, resumed=more.resumed)
-                else:
-                    opened += connections.request(client, at, protocol)
-        self._second(in_second)
+                length = held[1]
+                lengths[length] = lengths.get(length, 0) + 1
+                held[0] = at
+                held[1] = 1
+                opened += 1
+        self._second(now, in_second, timed, took)
         self._opened_in_hour += opened
+        self._known_encrypted += known_encrypted
+        self._encrypted += encrypted
         self.lines += number
 
-    def _second(self, count: int) -> None:
-        """So many requests came in one second."""
+    def _second(self, at: int, count: int, timed: int, seconds: float) -> None:
+        """So many requests came in one second; `timed` of them took so many seconds in all."""
         if count:
             self._per_second.add(count)
+            self._busiest_hour.add(at, count)
             self._busiest = max(self._busiest, count)
+        if timed:
+            self._minutes[at // 60] = self._minutes.get(at // 60, 0.0) + seconds
+            self._hour_of(at // HOUR).seconds += seconds
 
     def _at(self, at: int, name: str, number: int) -> None:
         """The time of the next requests, which is another one."""
-        if at // HOUR != self._hour or any(len(each.sizes) > HELD for each in self._classes.values()):
+        if at // HOUR != self._hour:
             self._count_hour()
             self._hour = at // HOUR
+        elif any(len(each.sizes) > HELD or len(each.times) > HELD for each in self._classes.values()):
+            self._count_held()
         if at > self._latest:
             self._latest = at
         elif self._latest - at > BACKWARDS:
@@ -178,6 +196,13 @@ class WebTraffic:
             self._begin = at
 
     def _count_hour(self) -> None:
+        """Count what is held, and the minutes of the hour that has ended."""
+        self._count_held()
+        for seconds in self._minutes.values():
+            self._concurrent.add(seconds / 60)
+        self._minutes.clear()
+
+    def _count_held(self) -> None:
         """Count in histograms, and in their hour, the requests since this was done last."""
         counts = [each.counted() for each in self._classes.values()]
         if (operations := sum(count for count, _ in counts)) > 0:
@@ -186,28 +211,12 @@ class WebTraffic:
             hour.bytes_out += sum(bytes_out for _, bytes_out in counts)
             hour.connections += self._opened_in_hour
             self._opened_in_hour = 0
-        for seconds in self._minutes.values():
-            self._concurrent.add(seconds / 60)
-        self._minutes.clear()
 
     def _hour_of(self, number: int) -> Hour:
         hour = self._hours.get(number)
         if hour is None:
             hour = self._hours[number] = Hour(number * HOUR)
         return hour
-
-    def _more(self, of: _Class, at: int, more: More) -> None:
-        if more.seconds >= 0:
-            self._timed += 1
-            of.times[more.seconds] = of.times.get(more.seconds, 0) + 1
-            self._minutes[at // 60] = self._minutes.get(at // 60, 0.0) + more.seconds
-            self._hour_of(at // HOUR).seconds += more.seconds
-            if len(of.times) > HELD:
-                self._count_hour()
-        of.bytes_in += max(0, more.bytes_in)
-        if more.tls is not None:
-            self._known_encrypted += 1
-            self._encrypted += more.tls not in (b"", b"-")
 
     def _path(self, method: bytes, path: bytes, status: bytes, size: bytes) -> None:
         if method not in (b"GET", b"HEAD") or (status[:1] != b"2" and status != b"304"):
@@ -240,12 +249,18 @@ class WebTraffic:
             end=self._latest,
             classes=_grouped(self._classes),
             connections=connections,
-            arrivals=Arrivals(self._per_second.bins(), self._busiest, self._concurrent.bins()),
+            arrivals=self._arrivals(),
             hours=[self._hours[number] for number in sorted(self._hours)],
             clients=self._connections.clients.count(),
             paths=self._distinct_paths.count(),
             notes=self._notes(),
         )
+
+    def _arrivals(self) -> Arrivals:
+        arrivals = Arrivals(self._per_second.bins(), self._busiest, self._concurrent.bins())
+        if hour := max(self._hours.values(), key=lambda hour: hour.operations, default=None):
+            arrivals.busiest_hour = self._busiest_hour.counts(hour.start, hour.operations, self._begin, self._latest)
+        return arrivals
 
     def _notes(self) -> list[Warning_]:
         notes = []

@@ -171,7 +171,8 @@ def _workload(
         draw="even",
         lengths=tuple(lengths(traffic.connections.lengths)),
         rate=round(traffic.busiest_rate * speed, 3),
-        arrivals="random",
+        arrivals="logged" if traffic.arrivals.busiest_hour else "random",
+        arrived=traffic.arrivals.busiest_hour,
         parameters={"http": 1},
         documents=documents,
         transaction=[
@@ -208,7 +209,10 @@ def kept(traffic: Traffic) -> Traffic:
             connections, lengths=short(connections.lengths), idle=short(connections.idle)
         ),
         arrivals=msgspec.structs.replace(
-            arrivals, per_second=short(arrivals.per_second), concurrent=short(arrivals.concurrent)
+            arrivals,
+            per_second=short(arrivals.per_second),
+            concurrent=short(arrivals.concurrent),
+            busiest_hour=None,
         ),
         hours=[msgspec.structs.replace(each, seconds=round(each.seconds, 3)) for each in traffic.hours],
         notes=[],

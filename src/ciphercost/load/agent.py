@@ -28,7 +28,7 @@ from ciphercost.host import confined_start, deadlines
 from ciphercost.host.deferred_signals import signals_delayed
 from ciphercost.host.environment import child_environment
 from ciphercost.host.process_state import Patience, go_on, is_stopped
-from ciphercost.load import agent_messages, password_command, redact
+from ciphercost.load import agent_messages, due_times, password_command, redact
 from ciphercost.load.agent_messages import (
     MARGIN,
     Disconnect,
@@ -57,6 +57,7 @@ from ciphercost.model.connection import Connected, Pool
 from ciphercost.model.errors import AgentError, MissingServer, RunError
 from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import Arm
+from ciphercost.model.traffic import Arrived
 
 PROTOCOL = 1
 DISTRIBUTION = "ciphercost-agent"
@@ -116,6 +117,9 @@ class Agent:
 
     draws_evenly = True
     """Whether it can draw transactions evenly; another one draws them by chance."""
+    takes_times = True
+    """Whether it can be given the times at which operations are due; another one makes a Poisson process of the same rate."""
+    _arrived: Arrived | None = None
     _hides_values = False
     """Whether errors are shown without what they quote, since its program's statements hold values of the user's."""
     compiles = False
@@ -316,6 +320,7 @@ class Agent:
     def program(self, program: Program) -> None:
         """Send the agent a program: what an operation is."""
         self._hides_values = program.holds_values
+        self._arrived = program.arrived if self.takes_times else None
         if not self.draws_evenly:
             program = msgspec.structs.replace(program, draw="random")
         for message in program_messages(program):
@@ -409,6 +414,7 @@ class Agent:
         """
         if renewed := self._renewals.due(arm):
             self.connect(arm, renewed)
+        spacing, gaps_us = due_times.of(self._arrived, arrivals, rate, seconds, seed, discard)
         message = Slice(
             arm=arm,
             seconds=seconds,
@@ -416,7 +422,8 @@ class Agent:
             seed=seed,
             rate=rate,
             operations=operations,
-            arrivals=arrivals,
+            arrivals=spacing,
+            gaps_us=gaps_us,
             timeout=deadlines.overtime(),
         )
         self.write(agent_messages.line(message))

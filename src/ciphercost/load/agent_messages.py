@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,6 @@ from ciphercost.load.program import Program
 from ciphercost.load.request_message import Request
 from ciphercost.model.connection import Connection, Pool
 from ciphercost.model.secret import Secret, encoded
-from ciphercost.model.slices import Arrivals
 from ciphercost.model.spec import Draw, QueryMode
 
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -109,7 +108,9 @@ class Slice(Request, frozen=True, kw_only=True, tag="slice"):
     seed: int
     rate: float = 0.0
     operations: int = 0
-    arrivals: Arrivals = "even"
+    arrivals: Literal["even", "random"] = "even"
+    gaps_us: str | None = None
+    """Microseconds between the times at which operations of an open loop are due. Only the Rust agent takes them."""
     timeout: float
 
 

@@ -56,7 +56,7 @@ class AgentProcess(NamedTuple):
 class DriverAgent(Agent, ABC):
     """An agent with one driver. `connect` takes the Rust agent's fields."""
 
-    draws_evenly = False
+    draws_evenly = takes_times = False
     title: str
     """The driver's name and version."""
 

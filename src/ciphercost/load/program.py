@@ -15,7 +15,7 @@ from ciphercost.load.script_parts import AUTOMATIC, DEFAULT_SEED, RANDOM_SEED, S
 from ciphercost.model.secret import Secret
 from ciphercost.model.slices import Arrivals
 from ciphercost.model.spec import Draw, QueryMode
-from ciphercost.model.traffic import Bin
+from ciphercost.model.traffic import Arrived, Bin
 
 BATCH = 100_000
 """Rows per statement of a load. One transaction of 5,000,000 rows would fill some servers' logs and memory."""
@@ -147,6 +147,8 @@ class Program(msgspec.Struct, frozen=True):
     """The agent's key for a blind index, in the same form."""
     arrivals: Arrivals = "even"
     """When requests of an open loop are due."""
+    arrived: Arrived | None = None
+    """How they came, if they are due as they came in a log."""
     think_s: float = 0.0
     """Average think time of an operation in an open loop, in seconds."""
     values: dict[str, float] = {}

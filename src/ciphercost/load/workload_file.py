@@ -57,6 +57,10 @@ def _check(workload: Workload, path: Path) -> None:
     for document in workload.documents:
         if not document.startswith("/") or ".." in document.split("/"):
             raise UsageError(f"{path}, documents: '{document}' is not a path that begins with / and has no '..'")
+    if (workload.arrivals == "logged") != (workload.arrived is not None):
+        raise UsageError(f'{path}: arrivals = "logged" and [arrived] belong together; give both or neither')
+    if workload.arrived is not None and not any(workload.arrived.counts):
+        raise UsageError(f"{path}, arrived: counts has no operation; give how many came in each interval")
     for each in workload.lengths:
         if each.value != int(each.value) or not 1 <= each.value <= MOST_REQUESTS or not each.count:
             raise UsageError(

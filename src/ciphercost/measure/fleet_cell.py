@@ -46,6 +46,7 @@ def load_clients(
         return
     spec = record.facts.spec
     fleet_facts = facts.fleet = facts.fleet or FleetFacts(placement=spec.placement)
+    facts.arrivals = "random" if facts.arrivals == "logged" else facts.arrivals
     nodes = cluster.count
     wanted = spec.agents or min(nodes, facts.clients)
     fleet_facts.agents, fleet_facts.least = wanted, spec.min_agents or max(1, wanted - 1)

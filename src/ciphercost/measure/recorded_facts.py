@@ -98,6 +98,8 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.clients = bench.clients
     facts.workload = bench.program.name
     facts.arrivals, facts.think_s, facts.draw = bench.program.arrivals, bench.program.think_s, bench.program.draw
+    if facts.arrivals == "logged" and (bench.planned.client or facts.fleet):
+        facts.arrivals = "random"  # these agents can't be given the times
     facts.statements = bench.program.statements
     if bench.mechanism.layer == "column":
         facts.values = dict(bench.program.values)

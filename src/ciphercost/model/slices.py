@@ -11,8 +11,8 @@ from ciphercost.model.constrained_types import Amount, Count, Ordinal, Positive,
 from ciphercost.model.errors import without_codes
 from ciphercost.model.spec import Arm, Order, Phase
 
-Arrivals = Literal["even", "random"]
-"""When the requests of an open loop are due: evenly spaced, or as a Poisson process of the same rate."""
+Arrivals = Literal["even", "random", "logged"]
+"""When the requests of an open loop are due: evenly spaced, as a Poisson process of the same rate, or as they came in a log."""
 Severity = Literal["high", "medium", "low", "info"]
 Witness = Literal["server", "wire", "disk", "client", "process"]
 TIMEOUT = "timeout"

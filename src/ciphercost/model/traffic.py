@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -80,6 +80,22 @@ class Connections(msgspec.Struct, omit_defaults=True):
         return mean(self.lengths)
 
 
+class Arrived(msgspec.Struct, frozen=True):
+    """How many operations came in each interval of a period. A replay repeats it."""
+
+    interval_ms: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
+    counts: tuple[Count, ...]
+
+    @property
+    def seconds(self) -> float:
+        return len(self.counts) * self.interval_ms / 1e3
+
+    @property
+    def rate(self) -> float:
+        """Operations per second on average."""
+        return sum(self.counts) / self.seconds if self.counts else 0.0
+
+
 class Arrivals(msgspec.Struct, omit_defaults=True):
     """When operations came."""
 
@@ -89,6 +105,8 @@ class Arrivals(msgspec.Struct, omit_defaults=True):
     """Operations in the busiest second."""
     concurrent: list[Bin] = []
     """Operations in progress at once on average in a minute, and the number of such minutes. Empty: times are not logged."""
+    busiest_hour: Arrived | None = None
+    """In the part of the busiest hour that the logs cover. None: unknown, as where the clock went back and forth between hours."""
 
 
 HOUR = 3600
@@ -156,9 +174,14 @@ class Traffic(msgspec.Struct, omit_defaults=True):
             return 0.0
         return hour.operations / self.covered(hour)
 
-    def covered(self, hour: Hour, resolution: float = 0.0) -> float:
-        """Seconds of an hour that the logs cover, at least 1. `resolution`: seconds by which the last operation may be later than its time."""
-        return max(1.0, min(self.end + resolution, hour.start + HOUR) - max(self.begin, hour.start))
+    @property
+    def resolution(self) -> float:
+        """Seconds by which the last operation may be later than its time: 1 for logs whose times are whole seconds."""
+        return 1.0 if self.begin == int(self.begin) and self.end == int(self.end) else 0.0
+
+    def covered(self, hour: Hour) -> float:
+        """Seconds of an hour that the logs cover, at least 1."""
+        return max(1.0, min(self.end + self.resolution, hour.start + HOUR) - max(self.begin, hour.start))
 
 
 def total(bins: Iterable[Bin]) -> int:

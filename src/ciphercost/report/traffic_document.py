@@ -57,7 +57,7 @@ def span(traffic: Traffic) -> str:
 
 def rate(traffic: Traffic) -> str:
     """Operations per second on average, and in the busiest hour."""
-    text = f"{number(traffic.operations / max(1.0, traffic.seconds))}/s on average"
+    text = f"{number(traffic.operations / max(1.0, traffic.seconds + traffic.resolution))}/s on average"
     return f"{text}, {number(traffic.busiest_rate)}/s in the busiest hour" if traffic.hours else text
 
 
@@ -105,7 +105,6 @@ def _times(traffic: Traffic) -> Table:
         (
             each.name,
             milliseconds(mean(each.times)),
-            "",
             " / ".join(milliseconds(value) for value in _quantiles(each.times)),
         )
         for each in traffic.classes[:MOST_CLASSES]
@@ -113,10 +112,10 @@ def _times(traffic: Traffic) -> Table:
     ]
     return Table(
         "Time that the server took",
-        ("class", "mean time", "", QUANTILES_HEAD),
+        ("class", "mean time", QUANTILES_HEAD),
         rows,
         "figures",
-        right=frozenset({1, 3}),
+        right=frozenset({1, 2}),
     )
 
 
@@ -141,12 +140,12 @@ def _connections(traffic: Traffic) -> Iterator[Block]:
     )
     if of_them.idle:
         yield Text(
-            f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s."
+            f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s (not replayed)."
         )
     told = [
         Item(f"{share:.1%} of the {what}")
         for share, what in (
-            (of_them.resumed, "connections resumed a session"),
+            (of_them.resumed, "connections resumed a session (not replayed: all make full handshakes)"),
             (of_them.encrypted, f"{many} were encrypted"),
         )
         if share is not None

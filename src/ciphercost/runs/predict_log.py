@@ -13,6 +13,7 @@ from ciphercost.estimate.log_prediction import NOTHING, Known
 from ciphercost.model.errors import UsageError
 from ciphercost.model.log_prediction import LogPrediction
 from ciphercost.model.result import Result
+from ciphercost.model.spec import WORKLOAD_FILE
 from ciphercost.model.traffic import Kind, Traffic
 from ciphercost.runs import workload_from_logs
 from ciphercost.runs.workload_from_logs import Asked, Read
@@ -26,7 +27,7 @@ EXAMPLE: Mapping[Kind, str] = {"web": "nginx", "sql": "postgresql"}
 
 def traffic(files: Sequence[Path], shows: Callable[[Read], None] = lambda _: None) -> Traffic:
     """What logs hold, or the workload file that was made from logs. `shows`: as in `workload_from_logs.read`. Raises UsageError."""
-    made = [file for file in files if file.suffix.lower() == ".toml"]
+    made = [file for file in files if file.suffix == WORKLOAD_FILE]
     if made and len(files) > 1:
         raise UsageError(f"{made[0]} is a workload file, which holds all of its logs; give it alone, or give the logs")
     return workload_from_logs.traffic(files, Asked(), shows)

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from ciphercost.importers import log_files, web_workload
 from ciphercost.importers.connection_lengths import KEEP_ALIVE
 from ciphercost.importers.log_files import Log
+from ciphercost.importers.statements import workload
+from ciphercost.importers.statements.found import Found
 from ciphercost.importers.web_traffic import WebTraffic
 from ciphercost.load import workload_file
 from ciphercost.load.workloads import Workload
 from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import WORKLOAD_FILE
 from ciphercost.model.traffic import Traffic
 from ciphercost.runs import workload_of_statements
 
@@ -53,13 +54,15 @@ def read(
     """
     logs = log_files.found(files, asked.format)
     if logs[0].format.kind == "sql":
-        return _sql(logs, asked, shows)
+        found, statements = _statements(logs, asked, shows)
+        source = workload_of_statements.source(logs)
+        return found, workload.of(statements, found, source, speed=asked.speed)
     return _web(logs, asked, shows)
 
 
 def traffic(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] = lambda _: None) -> Traffic:
     """The traffic of logs, or of one workload file that was made from logs. Raises UsageError."""
-    if len(files) == 1 and files[0].suffix == ".toml":
+    if len(files) == 1 and files[0].suffix == WORKLOAD_FILE:
         found = workload_file.read(files[0]).traffic
         if found is None:
             raise UsageError(
@@ -69,7 +72,9 @@ def traffic(files: Sequence[Path], asked: Asked, shows: Callable[[Read], None] =
     logs = log_files.found(files, asked.format)
     if logs[0].format.kind == "sql":
         # What is sent counts, whether it can be repeated or not.
-        found, _ = _sql(logs, asked._replace(writes=True), shows)
+        found, statements = _statements(logs, asked._replace(writes=True), shows)
+        if not statements.statements:
+            raise UsageError(f"{workload_of_statements.source(logs)}: {workload.NO_STATEMENT}")
         return found
     found = _count(logs, asked, shows).traffic()
     if not found.operations:
@@ -113,19 +118,19 @@ def _count(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> 
     return counted
 
 
-def _sql(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Workload]:
+def _statements(logs: Sequence[Log], asked: Asked, shows: Callable[[Read], None]) -> tuple[Traffic, Found]:
     if asked.keep_paths:
         raise UsageError("--keep-paths is for logs of web servers; statements of a database always keep their values")
     whole = sum(log.file.size for log in logs)
-    found, made = workload_of_statements.read(
-        logs, lambda bytes_, lines: shows(Read(bytes_, whole, lines)), writes=asked.writes
-    )
-    return found, msgspec.structs.replace(made, rate=made.rate * asked.speed)
+    with _without_searching_garbage():
+        return workload_of_statements.read(
+            logs, lambda bytes_, lines: shows(Read(bytes_, whole, lines)), writes=asked.writes
+        )
 
 
 @contextmanager
 def _without_searching_garbage() -> Iterator[None]:
-    """Lines make no circles, and searching for some among a hundred thousand held clients takes a tenth of the time."""
+    """What is made of lines refers to nothing in circles, and searching for such takes a tenth of the time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -161,4 +166,9 @@ def next_step(made: Workload, output: Path) -> str:
         return workload_of_statements.next_step(made, output)
     name = shlex.quote(str(output))
     target = "nginx:tls" if made.documents else "url:tls --url http://YOUR.SITE --url https://YOUR.SITE"
-    return f"to measure it: ciphercost run {target} --workload {name}; at the logged rate of {made.rate:g}/s: add --regime latency"
+    arrivals = (
+        f"as the requests came in the busiest hour ({made.rate:g}/s)"
+        if made.arrived
+        else f"at the logged rate of {made.rate:g}/s"
+    )
+    return f"to measure it: ciphercost run {target} --workload {name}; {arrivals}: add --regime latency"

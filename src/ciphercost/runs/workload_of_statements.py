@@ -30,10 +30,10 @@ class _Counted:
             yield line
 
 
-def read(logs: Sequence[Log], shows: Callable[[int, int], None], *, writes: bool) -> tuple[Traffic, Workload]:
-    """`shows` is called now and then with the bytes and lines read so far. `writes`: keep what writes.
+def read(logs: Sequence[Log], shows: Callable[[int, int], None], *, writes: bool) -> tuple[Traffic, Found]:
+    """What logs hold. `shows` is called now and then with the bytes and lines read so far. `writes`: keep what writes.
 
-    Raises UsageError if the logs are of different servers, or hold nothing that can be run.
+    Raises UsageError if the logs are of different servers.
     """
     first = logs[0]
     dialect = first.format.dialect(first.head)
@@ -56,9 +56,13 @@ def read(logs: Sequence[Log], shows: Callable[[int, int], None], *, writes: bool
         bytes_before += file.size
         lines_before += lines.count
     formats = list(dict.fromkeys(log.format.name for log in logs))
+    return found.traffic(formats, len(logs), lines_before), found
+
+
+def source(logs: Sequence[Log]) -> str:
+    """The names of the logs, for people."""
     names = [log.file.name for log in logs]
-    source = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return workload.of(found, formats, len(logs), lines_before, source)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def comments(found: Traffic, made: Workload, output: Path) -> list[str]:

@@ -1,6 +1,7 @@
 //! When the requests of an open loop are due.
 
 use crate::draw::Random;
+use std::sync::Arc;
 
 /// Generators of operations count up from 0; those of arrivals, one per thread, count down from here.
 const ARRIVALS: u64 = u64::MAX;
@@ -11,6 +12,8 @@ pub enum Due {
     Even(f64),
     /// Each thread has its own process, so threads never wait for each other.
     Random(Process),
+    /// At these times in microseconds since the slice's start, ascending; any thread may claim the next.
+    Given(Arc<[u64]>),
 }
 
 /// The requests of a Poisson process: their numbers, and when they are due, in nanoseconds since the slice's start.

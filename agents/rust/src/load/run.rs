@@ -51,10 +51,11 @@ pub fn run<C: Connection>(
         let main = thread::current();
         let workers = hands.iter_mut().enumerate().map(|(number, hand)| {
             let (shared, main, cpu) = (&shared, main.clone(), cpus.as_ref().map(|cpus| cpus[number]));
-            let due = match (plan.interval_ns, plan.arrivals) {
-                (None, _) => None,
-                (Some(interval), Arrivals::Even) => Some(Due::Even(interval)),
-                (Some(interval), Arrivals::Random) => {
+            let due = match (plan.interval_ns, &plan.due_us, plan.arrivals) {
+                (None, ..) => None,
+                (_, Some(times_us), _) => Some(Due::Given(times_us.clone())),
+                (Some(interval), _, Arrivals::Even) => Some(Due::Even(interval)),
+                (Some(interval), _, Arrivals::Random) => {
                     let share = hand.slots.len() as f64 / connections as f64;
                     Some(Due::Random(Process::new(plan.seed, interval / share, number, threads)))
                 }

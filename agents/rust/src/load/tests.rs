@@ -40,6 +40,7 @@ fn plan(seconds: f64, rate: f64) -> Plan {
         seed: 7,
         interval_ns: (rate > 0.0).then(|| 1e9 / rate),
         arrivals: Arrivals::Even,
+        due_us: None,
         operations: None,
         silence_ns: 120_000_000_000,
     }
@@ -63,6 +64,19 @@ fn random_arrivals_keep_the_rate_whatever_the_threads() {
         // 2000 are expected with a standard deviation of √2000; an agent that is delayed at the end does fewer.
         assert!((1_600.0..2_300.0).contains(&operations[0]), "{operations:?}");
         assert!((operations[0] - operations[1]).abs() < 300.0, "the same seed: {operations:?}");
+    }
+}
+
+#[test]
+fn given_times_are_when_operations_are_due_and_no_others_run() {
+    let due: Vec<u64> = (0..40).map(|number| if number < 30 { 20_000 } else { 60_000 + number }).collect();
+    for (connections, threads) in [(1, 1), (3, 2)] {
+        let asked = Plan { due_us: Some(due[..].into()), ..plan(0.2, 200.0) };
+        let total = null_arm(connections, threads).slice(&script("nothing", one()), &asked, &mut || ()).unwrap();
+        assert_eq!((total.tally.operations, total.tally.errors), (40, 0));
+        let beyond = Plan { due_us: Some([1_000, 500_000][..].into()), ..plan(0.1, 200.0) };
+        let total = null_arm(connections, threads).slice(&script("nothing", one()), &beyond, &mut || ()).unwrap();
+        assert_eq!(total.tally.operations, 1, "what is due after the end does not run");
     }
 }
 

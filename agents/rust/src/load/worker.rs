@@ -94,6 +94,10 @@ impl<'a, C: Connection> Worker<'a, C> {
                 (number, (number as f64 * *interval_ns) as u64)
             }
             Due::Random(process) => process.next(),
+            Due::Given(times_us) => {
+                let number = self.shared.next.fetch_add(1, Relaxed);
+                (number, times_us.get(number as usize).map_or(u64::MAX, |us| us * 1000))
+            }
         };
         let due_ns = self.times.start_ns.saturating_add(after_ns);
         let over = due_ns >= self.times.end_ns || number >= self.shared.limit || self.shared.stop.load(Relaxed);

@@ -144,6 +144,9 @@ pub struct Slice {
     #[serde(default)]
     pub operations: u64,
     pub arrivals: Option<Arrivals>,
+    /// When the requests of an open loop are due: microseconds from the slice's start to the first, from it to the next …,
+    /// separated by spaces.
+    pub gaps_us: Option<String>,
     /// Time limit in seconds for preparing, for the server's silence, and for exceeding the slice's length.
     pub timeout: Option<f64>,
 }

@@ -29,15 +29,25 @@ def _minute(year: int, month: int, day: int, hour: int, minute: int) -> int:
 
 def stamp(match: re.Match[str], zones: set[str]) -> float:
     """Seconds since 1970 of a match of STAMP; 0 if there is no such month. Its zone is added to `zones`."""
-    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    fraction, zone = match.group(7, 8)
     try:
-        seconds: float = _minute(int(year), int(month), int(day), int(hour), int(minute)) + int(second)
+        seconds: float = _second(match.string[match.start() : match.end(6)])
     except ValueError:
         return 0.0
     if fraction:
         seconds += float("0." + fraction[1:])
-    zones.add(zone or "")
-    return seconds - (_offset(zone) if zone and zone[0] in "+-" else 0)
+    if zone is None:
+        zones.add("")
+        return seconds
+    zones.add(zone)
+    return seconds - _offset(zone) if zone[0] in "+-" else seconds
+
+
+@lru_cache(4096)
+def _second(text: str) -> int:
+    """Seconds since 1970 of `2024-01-31 12:00:00`, with a T too. Raises ValueError if there is no such month."""
+    minute = _minute(int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[11:13]), int(text[14:16]))
+    return minute + int(text[17:])
 
 
 @lru_cache(64)

@@ -19,6 +19,7 @@ _STATEMENT = re.compile(
     re.DOTALL,
 )
 """`duration: 0.1 ms  execute S_1: SELECT …`. Each part may be missing."""
+_SIMPLE, _TIMED = "statement: ", "duration: "
 _PARAMETER = re.compile(r"\$(\d+) = (?:(NULL)\b|'((?:[^']|'')*)')(?:, |\Z)")
 _PARAMETERS = re.compile(r"\s*parameters: (?=\$1 = )", re.IGNORECASE)
 CUT = "..."
@@ -52,63 +53,70 @@ class Statements:
         self._held: dict[str, Logged] = {}
         """By session: the statement whose parameters come in the next entry."""
 
-    def take(self, message: Message) -> Iterator[Event]:
-        """Yield what this entry says, and what was held back for it."""
-        held = self._held.pop(message.session, None)
-        if held is not None:
-            if message.severity == "DETAIL":
-                yield held._replace(parameters=parameters(message.text))
-                return
-            yield held
+    def take(self, message: Message) -> tuple[Event, ...]:
+        """What this entry says, behind what was held back for it."""
+        held = self._held.pop(message.session, None) if self._held else None
+        if held is None:
+            return self._said(message)
+        if message.severity == "DETAIL":
+            return (held._replace(parameters=parameters(message.text)),)
+        return (held, *self._said(message))
+
+    def _said(self, message: Message) -> tuple[Event, ...]:
         if message.severity == "LOG":
-            yield from self._log(message)
-        elif message.severity in FAILED:
-            yield Fact(message.session, message.line, "failed", message.at, sql=message.statement)
-        elif message.severity == "STATEMENT":
-            yield Fact(message.session, message.line, "failed", message.at, sql=message.text)
-        elif message.severity not in ("DETAIL", "HINT", "CONTEXT", "QUERY", "LOCATION"):
-            yield Ignored(message.line, OTHER)
+            event = self._log(message)
+            return () if event is None else (event,)
+        if message.severity in FAILED:
+            return (Fact(message.session, message.line, "failed", message.at, sql=message.statement),)
+        if message.severity == "STATEMENT":
+            return (Fact(message.session, message.line, "failed", message.at, sql=message.text),)
+        if message.severity in ("DETAIL", "HINT", "CONTEXT", "QUERY", "LOCATION"):
+            return ()
+        return (Ignored(message.line, OTHER),)
 
     def finish(self) -> Iterator[Event]:
         """Yield what was held back at the end of the log."""
         yield from self._held.values()
         self._held.clear()
 
-    def _log(self, message: Message) -> Iterator[Event]:
+    def _log(self, message: Message) -> Event | None:
+        """None: it is held back."""
         session, line, at, _, text, detail, _ = message
+        # The two most frequent forms, without a search.
+        if text.startswith(_SIMPLE):
+            sql = text[len(_SIMPLE) :].lstrip()
+            return Logged(session, line, sql, at) if sql else Ignored(line, EMPTY)
+        if text.startswith(_TIMED):
+            ms, found, sql = text[len(_TIMED) :].partition(" ms  " + _SIMPLE)
+            if found and sql and ms.replace(".", "", 1).isdecimal() and ms[0] != "." != ms[-1] and not sql[0].isspace():
+                seconds = float(ms) / 1e3
+                return Logged(session, line, sql, at - seconds, "simple", (), seconds)
         if text.startswith("disconnection:"):
-            yield Fact(session, line, "end", at)
-            return
+            return Fact(session, line, "end", at)
         if text.startswith("connection authorized:"):
-            yield Fact(session, line, "begin", at)
-            return
+            return Fact(session, line, "begin", at)
         match = _STATEMENT.fullmatch(text) if text.startswith(("duration: ", "statement: ", "execute ")) else None
         if match is None:
-            yield Ignored(line, OTHER)
-            return
-        seconds = float(match["ms"] or 0) / 1e3
-        sql = match["sql"]
-        if match["simple"] and not sql:
-            yield Ignored(line, EMPTY)
-        elif match["simple"]:
-            yield Logged(session, line, sql, at - seconds, "simple", (), seconds)
-        elif match["step"] == "execute" and sql:
-            sent: QueryMode = "extended" if (match["name"] or "").strip() in _UNNAMED else "prepared"
-            logged = Logged(session, line, sql, at - seconds, sent, (), seconds)
+            return Ignored(line, OTHER)
+        ms, simple, fetch, step, name, sql = match.group("ms", "simple", "fetch", "step", "name", "sql")
+        seconds = float(ms) / 1e3 if ms else 0.0
+        if simple:
+            return Logged(session, line, sql, at - seconds, "simple", (), seconds) if sql else Ignored(line, EMPTY)
+        if step == "execute" and sql:
+            sent: QueryMode = "extended" if (name or "").strip() in _UNNAMED else "prepared"
             if "$1" not in sql:
-                yield logged
-            elif detail is None:
-                self._held[session] = logged._replace(parameters=None)
-            else:
-                yield logged._replace(parameters=parameters(detail))
-        elif match["fetch"]:
-            yield Ignored(line, FETCHED)
-        elif match["step"]:
-            yield Ignored(line, "steps before a statement runs (parse, bind)")
-        elif match["ms"] and not sql:
-            yield Fact(session, line, "took", at, seconds)
-        else:
-            yield Ignored(line, OTHER)
+                return Logged(session, line, sql, at - seconds, sent, (), seconds)
+            if detail is not None:
+                return Logged(session, line, sql, at - seconds, sent, parameters(detail), seconds)
+            self._held[session] = Logged(session, line, sql, at - seconds, sent, None, seconds)
+            return None
+        if fetch:
+            return Ignored(line, FETCHED)
+        if step:
+            return Ignored(line, "steps before a statement runs (parse, bind)")
+        if ms and not sql:
+            return Fact(session, line, "took", at, seconds)
+        return Ignored(line, OTHER)
 
 
 def parameters(detail: str) -> tuple[str | None, ...] | None:

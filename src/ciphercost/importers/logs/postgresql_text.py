@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ciphercost.importers.logs import _database_times as _times
@@ -24,6 +25,8 @@ _BESIDE_LOG = ("DETAIL:", "STATEMENT:", "ERROR:", "CONTEXT:")
 """Severities whose text may hold `LOG:  `."""
 LONGEST_PREFIX = 400
 """Characters before the severity."""
+MOST_PREFIXES = 10_000
+"""Prefixes without their times whose sessions are remembered."""
 _SYSLOG = re.compile(
     r"(?:<\d+>\d? ?)?(?P<time>[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) (?:\S+ )?"
     r"(?P<who>[\w.-]+\[[^\]]+\]):? (?:\[[A-Z]+\] )?\[(?P<number>\d+)-(?P<part>\d+)\] ?(?P<rest>.*)",
@@ -43,6 +46,10 @@ class _Found(NamedTuple):
     prefix: str
     severity: str
     said: str
+
+
+_Begun = tuple[str, int, float, str]
+"""The session, line, time and severity of an entry."""
 
 
 def _severity(line: str) -> _Found | None:
@@ -94,7 +101,7 @@ def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]
     statements = Statements()
     open_: list[str] = []
     length = 0
-    message: Message | None = None
+    message: _Begun | None = None
     for number, line in lines:
         if line is None:
             yield Ignored(number, NO_MESSAGE)
@@ -115,18 +122,19 @@ def read_numbered(lines: Iterable[tuple[int, str | None]], head: Sequence[bytes]
         if message is not None:
             yield from _finished(statements, message, open_, length)
         at, rest = _time(found.prefix, zones)
-        message = Message(session_of(rest), number, at, found.severity, "")
+        message = session_of(rest), number, at, found.severity
         open_, length = [found.said], len(found.said)
     if message is not None:
         yield from _finished(statements, message, open_, length)
     yield from statements.finish()
 
 
-def _finished(statements: Statements, message: Message, lines: list[str], length: int) -> Iterator[Event]:
+def _finished(statements: Statements, begun: _Begun, lines: list[str], length: int) -> tuple[Event, ...]:
+    session, number, at, severity = begun
     if length >= LONGEST:
-        yield Ignored(message.line, TOO_MANY_LINES, len(lines))
-        return
-    yield from statements.take(message._replace(text=lines[0] if len(lines) == 1 else "\n".join(lines).rstrip("\n")))
+        return (Ignored(number, TOO_MANY_LINES, len(lines)),)
+    said = lines[0] if len(lines) == 1 else "\n".join(lines).rstrip("\n")
+    return statements.take(Message(session, number, at, severity, said))
 
 
 def _read_syslog(lines: Iterable[tuple[int, str]], zones: set[str]) -> Iterator[Event]:
@@ -174,6 +182,7 @@ def _session(prefixes: Sequence[str]) -> Callable[[str], str]:
     rests = [_time(prefix, set())[1] for prefix in prefixes]
 
     def by(pattern: re.Pattern[str]) -> Callable[[str], str]:
+        @lru_cache(MOST_PREFIXES)
         def session(rest: str) -> str:
             match = pattern.search(rest)
             return match[match.lastindex or 0] if match else ""

@@ -6,8 +6,6 @@ As `pt-fingerprint` and pgBadger do it: a value becomes `?`, a list of values `(
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
 
 from ciphercost.load import sql_text
 from ciphercost.model.errors import UsageError
@@ -17,9 +15,12 @@ _SLOW = re.compile(r"[-/#\"`\\$:?](?:(?<=-)-|(?<=/)\*|(?<![-/]))")
 the patterns below do: such a search is quick where nothing is found."""
 _PREFIXED = re.compile(r"[eEbBxXnNqQ&]'(?<!\w[eEbBxXnNqQ&]')")
 """A string with a letter before it."""
-_STRING = re.compile(r"'(?:[^']|'')*'")
 _NUMBER = re.compile(r"\d(?<![\w$]\d)(?:[xX][0-9a-fA-F]+|[\d.]*(?:[eE][-+]?\d+)?)(?!\w)")
 """Begins with a digit, so that the search skips everything else at once."""
+_VALUE = re.compile(
+    r"['\d](?:(?<=')(?:[^']|'')*'|" + _NUMBER.pattern.removeprefix(r"\d").replace("(?:[xX]", r"(?<=\d)(?:[xX]") + ")"
+)
+"""A string or a number."""
 _SIGN = re.compile(r"(?<![\w.)?])[-+]\?")
 _LIST = re.compile(r"\b(in|values|any|all|row) ?\( ?\?(?: ?, ?\?)* ?\)(?: ?, ?\( ?\?(?: ?, ?\?)* ?\))*")
 LONGEST_SHAPE = 4000
@@ -35,10 +36,9 @@ def shape(sql: str, dialect: str) -> str:
     if _SLOW.search(sql) or ("'" in sql and _PREFIXED.search(sql)):
         text = _tokenized(sql, dialect)
     else:
-        text = _STRING.sub("?", sql)
+        text = _VALUE.sub("?", sql)
         if "'" in text:
             raise Unreadable
-    text = _NUMBER.sub("?", text)
     if "-?" in text or "+?" in text:
         text = _SIGN.sub("?", text)
     text = " ".join(text.lower().split())
@@ -48,10 +48,18 @@ def shape(sql: str, dialect: str) -> str:
 
 
 def _tokenized(sql: str, dialect: str) -> str:
+    """The text without comments and values. Digits of quoted names stay."""
+    parts, unquoted = list[str](), ""
     try:
-        return "".join(_written(token) for token in sql_text.tokens(sql, dialect, ""))
+        for token in sql_text.tokens(sql, dialect, ""):
+            if token.kind == "name":
+                parts += [_NUMBER.sub("?", unquoted), token.text]
+                unquoted = ""
+            else:
+                unquoted += _written(token)
     except UsageError:
         raise Unreadable from None
+    return "".join((*parts, _NUMBER.sub("?", unquoted)))
 
 
 def _written(token: sql_text.Token) -> str:
@@ -62,16 +70,6 @@ def _written(token: sql_text.Token) -> str:
             return "?"
         case _:
             return token.text
-
-
-def cached(dialect: str) -> Callable[[str], str]:
-    """`shape` of one dialect that remembers what it was asked last: programs send the same text often."""
-
-    @lru_cache(20_000)
-    def of(sql: str) -> str:
-        return shape(sql, dialect)
-
-    return lambda sql: of(sql) if len(sql) < LONGEST_SHAPE else shape(sql, dialect)
 
 
 def split(sql: str, dialect: str) -> list[str]:

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ciphercost.importers.busiest_hour import BusiestHour
 from ciphercost.importers.left_out import LeftOuts
 from ciphercost.importers.logs._sql import Event, Fact, Ignored, Logged
 from ciphercost.importers.quantised import Histogram, fewer
 from ciphercost.importers.statements.classes import TOO_MANY, Class, Classes
 from ciphercost.importers.statements.transactions import Operation, Transactions
 from ciphercost.model.result import Warning_
-from ciphercost.model.traffic import HOUR, Arrivals, Bin, Connections, Hour, OperationClass, Traffic
+from ciphercost.model.traffic import HOUR, Arrivals, Arrived, Bin, Connections, Hour, OperationClass, Traffic
 
 MOST_BINS = 100
 """Bins of a histogram."""
@@ -63,6 +64,7 @@ class Found:
         """The connections with a statement in the last minute."""
         self._seconds: Counter[int] = Counter()
         self._per_second, self._busiest = Histogram(), 0
+        self._busiest_hour = BusiestHour(fractions=True)
         self._hours: dict[int, Hour] = {}
         self._busy: Counter[int] = Counter()
         self._idle = Histogram(1e-3)
@@ -83,19 +85,22 @@ class Found:
             if not number % SHOW_EVERY:
                 shows()
             if isinstance(event, Logged):
-                self.statements += event.calls
-                if event.at:
-                    if event.at < self._latest - BACKWARDS_S:
+                at, calls = event.at, event.calls
+                self.statements += calls
+                if at:
+                    if at < self._latest - BACKWARDS_S:
                         if fresh:
                             self._finish()
                         else:
                             self._went_back(event)
-                        self._latest = event.at
-                    self._latest = max(self._latest, event.at)
+                        self._latest = at
+                    elif at > self._latest:
+                        self._latest = at
                     fresh = False
-                    self._sent(event.at, event.calls)
+                    self._sent(at, calls)
                 self._operations(transactions.take(event))
-                self._session(event.session, event.at)
+                if event.session:
+                    self._session(event.session, at)
                 if len(self._open) > MOST_OPEN:
                     for name in list(self._open)[: MOST_OPEN // 2]:
                         self._operations(transactions.end(name))
@@ -136,16 +141,17 @@ class Found:
                 self._close(fact.session)
 
     def _session(self, name: str, at: float) -> None:
-        if not name:
-            return
         if name not in self._open:
             self._open[name] = _Session(0)
-        if int(at) // 60 != self._minute:
-            self._minute = int(at) // 60
+        minute = int(at) // 60
+        if minute != self._minute:
+            self._minute = minute
             self._active.clear()
-        self._active.add(name)
-        self._most_active = max(self._most_active, len(self._active))
-        self._most_open = max(self._most_open, len(self._open))
+        if name not in self._active:
+            self._active.add(name)
+            self._most_active = max(self._most_active, len(self._active))
+        if len(self._open) > self._most_open:
+            self._most_open = len(self._open)
 
     def _close(self, name: str) -> None:
         session = self._open.pop(name, None)
@@ -154,34 +160,43 @@ class Found:
 
     def _operations(self, operations: Iterator[Operation]) -> None:
         for operation in operations:
-            calls = operation.at.calls if len(operation.steps) == 1 else 1
+            steps = operation.steps
+            calls = operation.at.calls if len(steps) == 1 else 1
             for step in operation.dropped:
                 self.left_out.add(step.why, self._file, step.logged.line)
-            size = sum(step.logged.calls for step in operation.steps)
+            size = steps[0].logged.calls if len(steps) == 1 else sum(step.logged.calls for step in steps)
             why = operation.why or ("" if self.classes.add(operation, self._file) else TOO_MANY)
             if why:
                 self.left_out.add(why, self._file, operation.at.line, size)
                 continue
             self.kept += size
+            seconds = operation.seconds
             session = self._open.get(operation.at.session)
             if session is not None:
-                at, took = operation.at.at, operation.seconds
+                at = operation.at.at
                 if session.latest and at > session.latest:
                     self._idle.add(at - session.latest)
-                latest = operation.steps[-1].logged.at + operation.steps[-1].logged.seconds if at else took
+                latest = steps[-1].logged.at + steps[-1].logged.seconds if at else seconds
                 self._open[operation.at.session] = _Session(session.operations + 1, latest)
-            self._arrived(operation.at.at, calls, operation.seconds)
+            self._arrived(operation.at.at, calls, seconds)
 
     def _sent(self, at: float, statements: int) -> None:
         """So many statements were sent, whether they are kept or not."""
-        self._begin, self._end = min(self._begin, at), max(self._end, at)
+        if at < self._begin:
+            self._begin = at
+        if at > self._end:
+            self._end = at
         self._hour(at).statements += statements
 
     def _arrived(self, at: float, calls: int, seconds: float) -> None:
         if not at:
             return
-        self._begin, self._end = min(self._begin, at), max(self._end, at + seconds)
+        if at < self._begin:
+            self._begin = at
+        if at + seconds > self._end:
+            self._end = at + seconds
         self._seconds[int(at)] += calls
+        self._busiest_hour.add(at, calls)
         if len(self._seconds) > MOST_SECONDS:
             self._count_seconds(MOST_SECONDS // 2)
         hour = self._hour(at)
@@ -251,7 +266,12 @@ class Found:
             per_second=fewer(self._per_second.bins(), MOST_BINS),
             busiest_second=self._busiest,
             concurrent=fewer(concurrent.bins(), MOST_BINS),
+            busiest_hour=self._arrived_in_busiest_hour(),
         )
+
+    def _arrived_in_busiest_hour(self) -> Arrived | None:
+        hour = max(self._hours.values(), key=lambda hour: hour.operations, default=None)
+        return self._busiest_hour.counts(hour.start, hour.operations, self._begin, self._end) if hour else None
 
     def _notes(self) -> list[Warning_]:
         notes = []

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ciphercost.importers.logs._sql import EMPTY, NOT_UTF8, Logged
-from ciphercost.importers.statements.fingerprint import Unreadable, cached, split
+from ciphercost.importers.statements.fingerprint import LONGEST_SHAPE, Unreadable, shape, split
 from ciphercost.importers.statements.sorts import SETTINGS, WRITES, Sort, sort
 
 BEGIN = {"postgresql": "BEGIN", "mysql": "START TRANSACTION"}
+MOST_TEXTS = 20_000
+"""Texts that are remembered: programs send the same ones often."""
 MOST_STATEMENTS = 200
 """Statements of an operation."""
 LONGEST = 1 << 18
@@ -40,6 +43,27 @@ class Step(NamedTuple):
     """Why it can't be replayed; empty: it can."""
 
 
+_Part = tuple[str, str, Sort, str]
+"""A statement of a text, its shape, what it does, and why it can't be replayed."""
+
+
+def _parts(sql: str, dialect: str) -> tuple[_Part, ...]:
+    """The statements that a client sent as one text."""
+    if NOT_UTF8 in sql:
+        return ((sql, "", "left out", BYTES),)
+    try:
+        shapes = [(part, text) for part in split(sql, dialect) if (text := shape(part, dialect))]
+    except Unreadable:
+        return ((sql, "", "left out", UNREADABLE),)
+    found: list[_Part] = []
+    for part, text in shapes:
+        what, why = sort(text)
+        if what == "autocommit off" and _ON.search(part):
+            what = "autocommit on"
+        found.append((part, text, what, why))
+    return tuple(found) or ((sql, "", "left out", EMPTY),)
+
+
 class Operation(NamedTuple):
     """What a client does at once."""
 
@@ -54,7 +78,10 @@ class Operation(NamedTuple):
     @property
     def seconds(self) -> float:
         """Time that the server took; 0: not logged."""
-        return sum(step.logged.seconds for step in (*self.steps, *self.dropped))
+        steps = self.steps
+        if len(steps) == 1 and not self.dropped:
+            return steps[0].logged.seconds
+        return sum(step.logged.seconds for step in (*steps, *self.dropped))
 
 
 class _Session:
@@ -72,7 +99,7 @@ class Transactions:
 
     def __init__(self, dialect: str, *, writes: bool = False) -> None:
         self._dialect, self._writes = dialect, writes
-        self._shape = cached(dialect)
+        self._known = lru_cache(MOST_TEXTS)(lambda sql: _parts(sql, dialect))
         self._sessions: dict[str, _Session] = {}
 
     def take(self, logged: Logged) -> Iterator[Operation]:
@@ -80,7 +107,8 @@ class Transactions:
         session = self._sessions.get(logged.session)
         if session is None:
             session = self._sessions[logged.session] = _Session()
-        yield from self._settled(session)
+        if session.last:
+            yield from self._settled(session)
         for step in self._steps(logged):
             if not logged.session and step.sort in ("begin", "end", "savepoint"):
                 yield Operation((step,), BOUNDS, step.logged)
@@ -117,23 +145,19 @@ class Transactions:
         for name in list(self._sessions):
             yield from self.end(name)
 
-    def _steps(self, logged: Logged) -> Iterator[Step]:
-        if NOT_UTF8 in logged.sql:
-            yield Step(logged, "", "left out", BYTES)
-            return
-        try:
-            parts = split(logged.sql, self._dialect)
-            shapes = [(part, shape) for part in parts if (shape := self._shape(part))]
-            if not shapes:
-                yield Step(logged, "", "left out", EMPTY)
-            for part, shape in shapes:
-                what, why = sort(shape)
-                one = logged if len(parts) == 1 and part == logged.sql else logged._replace(sql=part)
-                if what == "autocommit off" and _ON.search(part):
-                    what = "autocommit on"
-                yield Step(one, shape, what, why)
-        except Unreadable:
-            yield Step(logged, "", "left out", UNREADABLE)
+    def _steps(self, logged: Logged) -> list[Step]:
+        session, line, sql, at, sent, parameters, seconds, calls = logged
+        return [
+            Step(
+                logged if part == sql else Logged(session, line, part, at, sent, parameters, seconds, calls),
+                shape_,
+                what,
+                why,
+            )
+            for part, shape_, what, why in (
+                self._known(sql) if len(sql) < LONGEST_SHAPE else _parts(sql, self._dialect)
+            )
+        ]
 
     def _step(self, session: _Session, step: Step) -> Iterator[Operation]:
         what = step.sort

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ciphercost.importers.statements import scripts
 from ciphercost.importers.statements.found import Found, names
 from ciphercost.importers.statements.transactions import NO_VALUES
@@ -14,6 +16,10 @@ MOST_CLIENTS = 64
 ONE_OPERATION = 1.5
 """Operations of a connection on average, below which each operation of the workload opens one."""
 SERVERS = {"postgresql": "PostgreSQL", "mysql": "MySQL or MariaDB"}
+NO_STATEMENT = (
+    "no statement was found; log them with log_statement = all or log_min_duration_statement = 0 (PostgreSQL), general_log or "
+    "long_query_time = 0 (MySQL, MariaDB)"
+)
 HEAD = (
     "It holds statements of the logs with their values: they are needed to run it, so keep this file as you keep the logs.",
     "Run it on a copy of the data that the logs belong to: `--dump FILE`, or `--url URL`.",
@@ -21,9 +27,11 @@ HEAD = (
 """Lines above such a workload."""
 
 
-def of(found: Found, formats: list[str], files: int, lines: int, source: str) -> tuple[Traffic, Workload]:
-    """What was found, and the workload. `source`: the logs, for people. Raises UsageError if nothing can be run."""
-    traffic = found.traffic(formats, files, lines)
+def of(found: Found, traffic: Traffic, source: str, *, speed: float = 1.0) -> Workload:
+    """The workload that repeats what was found. What it leaves out is added to `traffic`.
+
+    `source`: the logs, for people; `speed`: operations come so many times as often as in the logs. Raises UsageError if nothing can be run.
+    """
     classes = found.classes.ordered()
     made = scripts.of(classes, names(classes), found.dialect)
     for why, statements, each in made.left_out:
@@ -33,7 +41,8 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
         raise UsageError(f"{source}: {_nothing(found, traffic)}")
     # One operation a connection: each of the workload opens its own.
     one_each = 0 < traffic.connections.per_connection < ONE_OPERATION
-    workload = Workload(
+    arrivals = traffic.arrivals
+    return Workload(
         title=f"statements of {source}",
         measures="the mix of operations in your logs",
         transaction=made.transactions,
@@ -43,21 +52,19 @@ def of(found: Found, formats: list[str], files: int, lines: int, source: str) ->
         per_request=one_each,
         clients=max(1, min(MOST_CLIENTS, found.clients)),
         draw="even",
-        rate=round(traffic.busiest_rate, 3),
+        rate=round(traffic.busiest_rate * speed, 3),
+        arrivals="logged" if arrivals.busiest_hour else "random",
+        arrived=arrivals.busiest_hour,
         protocol="" if one_each else made.protocol,
-        traffic=traffic,
+        traffic=msgspec.structs.replace(traffic, arrivals=msgspec.structs.replace(arrivals, busiest_hour=None)),
         shapes={name: " ".join(f"{shape};" for shape in each.shapes) for name, each in made.kept},
     )
-    return traffic, workload
 
 
 def _nothing(found: Found, traffic: Traffic) -> str:
     """Why there is nothing to run, and what to do."""
     if not found.statements:
-        return (
-            "no statement was found; log them with log_statement = all or log_min_duration_statement = 0 (PostgreSQL), general_log or "
-            "long_query_time = 0 (MySQL, MariaDB)"
-        )
+        return NO_STATEMENT
     first = "; ".join(f"{left.lines:,}: {left.reason}" for left in traffic.left_out[:3])
     advice = (
         "; such a table has no values, so give the server's log of statements instead"

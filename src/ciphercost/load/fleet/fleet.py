@@ -269,7 +269,7 @@ class Fleet:
                 seed=seed_of(seed, number),
                 rate=rate / len(seats),
                 operations=shares[number],
-                arrivals=arrivals,
+                arrivals="random" if arrivals == "logged" else arrivals,
                 phase=phase(number, rate, discard * seconds) if arrivals == "even" else 0.0,
                 sampled=not self._crew.here(seat),
             )

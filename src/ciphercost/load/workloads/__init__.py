@@ -12,7 +12,8 @@ protocol               how its statements travel unless --protocol is given: sim
 written_for            dialect of its statements, postgresql or mysql; only servers of this dialect can run it. Empty: all servers of its languages
 rate                   open loop: operations per second unless --rate is given
 traffic                what was found in the logs that it was made from (`model/traffic.py`); nothing that runs depends on it
-arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced
+arrivals               open loop: `random`: requests form a Poisson process; `even` (default): requests are evenly spaced; `logged`: they come
+                       as in [arrived]: interval_ms, and counts: how many came in each interval of a log
 clients                default number of connections (capacity regime)
 operation              one slice is one execution of an operator's task, by what `measure/operations` has under this name: `backup`, `restart` …;
                        its transactions are what else it needs, such as changes before a crash
@@ -68,7 +69,7 @@ from ciphercost.model.constrained_types import Amount
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Arrivals
 from ciphercost.model.spec import Draw, Language, QueryMode
-from ciphercost.model.traffic import Bin, Traffic
+from ciphercost.model.traffic import Arrived, Bin, Traffic
 
 PEOPLE_BATCH = 250
 """People per INSERT, if the server accepts several rows."""
@@ -106,6 +107,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     operation: str = ""
     replication: dict[Literal["backlog", "each", "word", "beat", "seen"], str] = {}
     arrivals: Arrivals = "even"
+    arrived: Arrived | None = None
     draw: Draw = "random"
     lengths: tuple[Bin, ...] = ()
     rate: Amount = 0.0
@@ -363,6 +365,7 @@ def prepare(
         documents=documents,
         creates=creates(workload, dialect),
         arrivals=workload.arrivals,
+        arrived=workload.arrived,
         loop=workload.loop,
         draw=workload.draw,
         lengths=workload.lengths,

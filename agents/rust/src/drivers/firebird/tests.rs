@@ -106,6 +106,7 @@ fn plan(operations: Option<u64>) -> Plan {
         seed: 1,
         interval_ns: None,
         arrivals: Arrivals::Even,
+        due_us: None,
         operations,
         silence_ns: 60_000_000_000,
     }

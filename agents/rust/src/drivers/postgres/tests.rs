@@ -96,6 +96,7 @@ fn run(opened: Opened, operations: u64) -> Tally {
         seed: 1,
         interval_ns: None,
         arrivals: Arrivals::Even,
+        due_us: None,
         operations: Some(operations),
         silence_ns: 60_000_000_000,
     };

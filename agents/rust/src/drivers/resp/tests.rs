@@ -112,6 +112,7 @@ fn a_server_that_does_not_read_holds_only_its_own_connection() {
             seed: 1,
             interval_ns: None,
             arrivals: Arrivals::Even,
+            due_us: None,
             operations: Some(operations),
             silence_ns: 20_000_000_000,
         };

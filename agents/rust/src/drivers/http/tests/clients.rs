@@ -64,6 +64,7 @@ pub fn so_many(operations: u64) -> Plan {
         seed: 1,
         interval_ns: None,
         arrivals: Arrivals::Even,
+        due_us: None,
         operations: Some(operations),
         silence_ns: 120_000_000_000,
     }
