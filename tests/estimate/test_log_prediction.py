@@ -251,6 +251,13 @@ def test_every_statement_of_a_database_counts_also_within_transactions() -> None
     assert whole.connections == 6
 
 
+@pytest.mark.parametrize(("operation", "said"), [("statement", True), ("request", False)])
+def test_only_of_statements_it_says_that_those_sent_as_text_may_cost_more(operation: str, said: bool) -> None:
+    whole, hours = log_counts.of(traffic(DAY))
+    (found,) = log_prediction.predict(run(), whole, hours, operation=operation)
+    assert (log_prediction.PARSED in found.notes) is said
+
+
 def test_a_transaction_of_a_replay_counts_as_its_statements() -> None:
     truth = 0.1 * TRUTH[0] + TRUTH[1] + TRUTH[2]
     other = replay(7 * truth, 1.0, 0.7, 7000.0)

@@ -25,6 +25,11 @@ LONG = 600.0
 """Seconds of an hour that a log must cover for the hour to be the busiest one, if it covers any hour for so long."""
 ALIKE = 0.02
 """Share by which a replay's connections or bytes may differ from the log's before a report mentions it."""
+PARSED = (
+    "the costs are those of prepared statements: encryption can add more to those that are sent as text and parsed each time, and to "
+    "transactions that wait for each other's rows"
+)
+"""Said of the log of a database."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -192,6 +197,8 @@ def _notes(of: Parts, wire: _Wire, busiest: LogStretch, log: LogStretch, known: 
             f"the log has no sizes of answers: a {operation} is taken to have {number(sent)} bytes on the wire, as the smallest that was "
             "measured; --response changes that"
         )
+    if operation == "statement":
+        notes.append(PARSED)
     if of.worst > least_squares.DOUBTFUL:
         notes.append(prediction.OFF.format(of.worst, "the three parts"))
     if (whole := busiest.utilisation_encrypted) is not None and whole.high > 1:
