@@ -16,6 +16,7 @@ from ciphercost.model.result import Cell, Money, Part, Price, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.storms import StormArm, StormResult
 from ciphercost.report import blocks, document, formats
+from ciphercost.report.words import figure_text
 from results import cell, estimate, failed, result
 
 FORMATS = ("terminal", "md", "html")
@@ -30,6 +31,17 @@ STORM = {
 """Levels of an arm in storms."""
 ELSEWHERE = {"terminal": ("reference", "client")}
 """Notes that a format has in another form: the terminal's table of an experiment."""
+
+
+REPLICATION = ReplicationResult(
+    {"lag": estimate(1.2), "catch_up": estimate(0.8), "copy": estimate(1.1)},
+    {arm: {"lag": 4.0, "catch_up": 60_000.0, "copy": 1.5} for arm in ("plain", "encrypted")},
+    3,
+    540.0,
+    20_000,
+    52_000_000,
+    "pg_basebackup",
+)
 
 
 def full() -> Result:
@@ -75,15 +87,7 @@ def full() -> Result:
             {"handshake": {"server": Slope(29_000.0, 28_000.0, 30_000.0)}},
             "least squares in one session",
         ),
-        replication=ReplicationResult(
-            {"lag": estimate(1.2), "catch_up": estimate(0.8), "copy": estimate(1.1)},
-            {arm: {"lag": 4.0, "catch_up": 60_000.0, "copy": 1.5} for arm in ("plain", "encrypted")},
-            3,
-            540.0,
-            20_000,
-            52_000_000,
-            "pg_basebackup",
-        ),
+        replication=REPLICATION,
         link={"sent": 100_000, "lost": 97, "overflowed": 0},
         handshakes={"full": 120, "resumed": 30},
         chatter={arm: {"SELECT": 1.0} for arm in ("plain", "encrypted")},
@@ -95,6 +99,12 @@ def full() -> Result:
     unproven = failed("server witness: ssl is off", status="unproven", engine="mariadb")
     unproven = msgspec.structs.replace(unproven, proofs=[Proof("plain", "wire", False, "the bytes look random", 1)])
     return result(whole, cut, unproven)
+
+
+def test_the_clients_bytes_are_not_taken_for_those_of_a_replicas_link() -> None:
+    alone, replicated = cell(), cell(replication=REPLICATION)
+    assert not any(figure_text.is_noise(alone, key) for key in figure_text.OF_THE_WIRE)
+    assert all(figure_text.is_noise(replicated, key) for key in figure_text.OF_THE_WIRE)
 
 
 def told(name: str, run_result: Result) -> str:

@@ -84,11 +84,17 @@ FLOORS = {
 """Amounts per operation below which a change is meaningless: one byte on the wire, one page, switch or fault in a hundred operations."""
 
 
+OF_THE_WIRE = frozenset({"wire_bytes_per_op", "segments_per_op"})
+
+
 def is_noise(cell: Cell, key: str) -> bool:
     """Whether reports leave a figure out because both arms do almost nothing of it. result.json and CSV keep it.
 
-    Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor.
+    Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor. With
+    replication the bytes on the wire are the clients', which no arm encrypts: a reader would take them for the link's.
     """
+    if cell.replication is not None and key in OF_THE_WIRE:
+        return True
     most = most_of(cell, key)
     if most is None or most >= FLOORS[key]:
         return False
