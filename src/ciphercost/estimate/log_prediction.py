@@ -27,7 +27,7 @@ ALIKE = 0.02
 """Share by which a replay's connections or bytes may differ from the log's before a report mentions it."""
 PARSED = (
     "the costs are those of statements as that run sent them, prepared unless it had --protocol: those sent as text and parsed each time can "
-    "cost more (--split --protocol simple measures them), and so can transactions that wait for each other's rows"
+    "cost more (--split --protocol simple measures them)"
 )
 """Said of the log of a database."""
 
