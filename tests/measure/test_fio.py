@@ -166,9 +166,9 @@ def test_the_record_keeps_what_fio_did(tmp_path: Path) -> None:
     cell = CellSpec("null", "none")
     facts = RunFacts(1, "x", "", {}, {}, 1, Spec([cell]), [CellFacts(cell)])
     with run_directory.Record(tmp_path, facts) as kept:
-        assert list(run_directory.read_storage(tmp_path)) == []
+        assert list(run_directory.read_beside(tmp_path, StorageSlice)) == []
         for one_slice in written:
             kept.append_beside(one_slice)
     with (tmp_path / "storage.jsonl").open("ab") as file:
         file.write(b'{"cell":0,"sess')
-    assert list(run_directory.read_storage(tmp_path)) == written
+    assert list(run_directory.read_beside(tmp_path, StorageSlice)) == written

@@ -13,8 +13,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from ciphercost.measure import key_rotation
 from ciphercost.measure.key_rotation import Rotations
+from ciphercost.measure.operations import traffic as traffic_beside
 from ciphercost.mechanisms._rest import ArmAtRest, NewKey
 from ciphercost.mechanisms.sqlcipher import SqlCipher
 from ciphercost.model.errors import AgentError, RunError, Unproven
@@ -85,7 +85,7 @@ class Pool(ThreadPoolExecutor):
 
 @pytest.fixture(autouse=True)
 def pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_rotation, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(traffic_beside, "ThreadPoolExecutor", Pool)
 
 
 def rotations(file: Path, traffic: Traffic, rotate: Callable[[], object]) -> Rotations:

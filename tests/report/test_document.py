@@ -11,12 +11,12 @@ import pytest
 
 from ciphercost.model.connection_memory import ConnectionMemory, Slope
 from ciphercost.model.objective_capacity import ObjectiveArm, ObjectiveCapacity
-from ciphercost.model.replication import ReplicationResult
+from ciphercost.model.replication import LINK, ReplicationResult
 from ciphercost.model.result import Cell, Money, Part, Price, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.storms import StormArm, StormResult
 from ciphercost.report import blocks, document, formats
-from ciphercost.report.words import figure_text
+from ciphercost.report.words import figure_text, operation_text
 from results import cell, estimate, failed, result
 
 FORMATS = ("terminal", "md", "html")
@@ -102,9 +102,16 @@ def full() -> Result:
 
 
 def test_the_clients_bytes_are_not_taken_for_those_of_a_replicas_link() -> None:
-    alone, replicated = cell(), cell(replication=REPLICATION)
+    alone, replicated = cell(workload="replication"), cell(config_diff=[f"{LINK}sslmode=disable | sslmode=verify-full"])
     assert not any(figure_text.is_noise(alone, key) for key in figure_text.OF_THE_WIRE)
     assert all(figure_text.is_noise(replicated, key) for key in figure_text.OF_THE_WIRE)
+
+
+def test_a_workload_of_the_users_called_replication_measures_its_clients() -> None:
+    link = cell(workload="replication", config_diff=[f"{LINK}sslmode=disable | sslmode=verify-full"])
+    assert operation_text.of(link) == "commit"
+    assert not cell(workload="replication").of_link
+    assert operation_text.of(cell(workload="replication")) == operation_text.of(cell())
 
 
 def told(name: str, run_result: Result) -> str:

@@ -194,10 +194,10 @@ def test_the_record_keeps_the_samples_of_complete_sessions(tmp_path: Path) -> No
             kept.append_beside(profiled_slice(session))
     with (tmp_path / "profile.jsonl").open("ab") as file:
         file.write(b'{"cell":0,"sess')  # cut off by a kill
-    assert list(run_directory.read_profile(tmp_path)) == [profiled_slice(1), profiled_slice(2)]
+    assert list(run_directory.read_beside(tmp_path, ProfileSlice)) == [profiled_slice(1), profiled_slice(2)]
     with run_directory.Record(tmp_path, facts(), lambda _, session: session == 1) as kept:
         kept.seal()
-    assert list(run_directory.read_profile(tmp_path)) == [profiled_slice(1)]
+    assert list(run_directory.read_beside(tmp_path, ProfileSlice)) == [profiled_slice(1)]
     assert "profile.jsonl" in json.loads((tmp_path / "plan.json").read_text())["hashes"]
     assert anonymize.shareable(tmp_path)["profile.jsonl"] == (tmp_path / "profile.jsonl").read_bytes()
 
@@ -221,5 +221,5 @@ def test_damaged_samples_are_refused_with_the_place(tmp_path: Path, damage: dict
     line = json.loads((tmp_path / "profile.jsonl").read_text()) | damage
     (tmp_path / "profile.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(UsageError, match=r"profile\.jsonl, line 1") as refused:
-        list(run_directory.read_profile(tmp_path))
+        list(run_directory.read_beside(tmp_path, ProfileSlice))
     assert words in str(refused.value)

@@ -21,7 +21,7 @@ from ciphercost.engines.capabilities.replication import Ask, ReplicationLink
 from ciphercost.estimate import results
 from ciphercost.host.procfs import tree
 from ciphercost.model import run_directory
-from ciphercost.model.replication import KINDS
+from ciphercost.model.replication import KINDS, ReplicationEvent
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.runs import anonymize
 from conftest import RequireServer
@@ -81,7 +81,7 @@ def test_every_figure_is_there_and_both_links_are_proven(
     assert (found["copied_by"], found["rows"], found["blocks"]) == (copied_by, 2000 if engine == "valkey" else 100, 3)
     assert {"throughput", "server_cpu_per_op"} <= cell["overhead"].keys()
     assert cell["protects"].endswith("between primary and replica")
-    events = list(run_directory.read_replication(tmp_path / "run"))
+    events = list(run_directory.read_beside(tmp_path / "run", ReplicationEvent))
     assert {(one.kind, one.position) for one in events} == {(kind, place) for kind in KINDS for place in range(1, 5)}
     again = results.conclude(tmp_path / "run")
     recorded = json.loads((tmp_path / "run" / "result.json").read_text())["cells"][0]

@@ -13,6 +13,7 @@ import warm
 from ciphercost.estimate import results
 from ciphercost.mechanisms.sqlcipher import SqlCipher
 from ciphercost.model import run_directory
+from ciphercost.model.key_rotation import KeyRotationSlice
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan.key_rotations import rotations
 from ciphercost.runs import anonymize
@@ -37,7 +38,7 @@ def test_every_rotation_is_recorded_and_estimated(
     assert how.partition(" = …")[0] in " ".join(done.stdout.split())
     cell = json.loads((tmp_path / "run" / "result.json").read_text())["cells"][0]
     assert cell["status"] == "ok"
-    slices = list(run_directory.read_rotations(tmp_path / "run"))
+    slices = list(run_directory.read_beside(tmp_path / "run", KeyRotationSlice))
     assert [one.number for one in slices] == list(range(rotations("quick")))
     assert {(one.reach, one.how) for one in slices} == {(reach, how)}
     assert all(one.seconds > 0 and (one.bytes > 0) == (reach == "data") for one in slices)

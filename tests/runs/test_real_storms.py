@@ -12,8 +12,9 @@ import short
 from ciphercost import hops
 from ciphercost.estimate import results, storms
 from ciphercost.model import run_directory
-from ciphercost.model.connection_memory import MOMENTS
+from ciphercost.model.connection_memory import MOMENTS, MemoryLevel
 from ciphercost.model.spec import ARMS
+from ciphercost.model.storms import StormSlice
 from ciphercost.plan.connection_loads import STEPS
 from ciphercost.runs import anonymize
 from conftest import RequirePossible, RequireServer
@@ -38,7 +39,7 @@ def stormy(tmp_path_factory: pytest.TempPathFactory, require_server: RequireServ
 
 def test_storms_are_recorded_and_estimated(stormy: Path) -> None:
     (cell,) = result_of(stormy)["cells"]
-    slices = list(run_directory.read_storms(stormy / "run"))
+    slices = list(run_directory.read_beside(stormy / "run", StormSlice))
     assert [(one.block, one.position) for one in slices] == [(block, place) for block in range(4) for place in range(5)]
     for one in slices:
         assert one.back is not None
@@ -55,7 +56,7 @@ def test_storms_are_recorded_and_estimated(stormy: Path) -> None:
 
 def test_memory_is_recorded_at_every_step_and_moment(stormy: Path) -> None:
     (cell,) = result_of(stormy)["cells"]
-    levels = list(run_directory.read_memory(stormy / "run"))
+    levels = list(run_directory.read_beside(stormy / "run", MemoryLevel))
     assert {(one.arm, one.moment, one.connections) for one in levels} == {
         (arm, moment, 2 * step) for arm in ARMS for moment in MOMENTS[:2] for step in range(STEPS + 1)
     }, "workload storm has no large response"
@@ -79,7 +80,7 @@ def test_a_failover_brings_every_client_back_on_a_fresh_server(tmp_path: Path, r
     (cell,) = result_of(tmp_path)["cells"]
     assert cell["storm"]["wanted"] == 24
     assert {"back_p50", "back_last", "reconnect"} <= set(cell["storm"]["ratios"])
-    assert all(one.reconnect_s > 0 for one in run_directory.read_storms(tmp_path / "run"))
+    assert all(one.reconnect_s > 0 for one in run_directory.read_beside(tmp_path / "run", StormSlice))
 
 
 def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
@@ -124,7 +125,7 @@ def test_storms_on_other_servers_and_through_a_pooler(
     assert cell["storm"]["asked"] == storm
     assert {"back_p50", "back_last"} <= set(cell["storm"]["ratios"])
     resumed = opened = 0
-    for one in run_directory.read_storms(tmp_path / "run"):
+    for one in run_directory.read_beside(tmp_path / "run", StormSlice):
         assert one.back is not None
         assert (one.back.operations, one.back.errors) == (one.wanted, 0)
         resumed, opened = resumed + one.back.resumed, opened + one.wanted

@@ -13,7 +13,7 @@ import numpy as np
 from ciphercost.estimate import student_t
 from ciphercost.model.connection_memory import HOLDERS, MOMENTS, ConnectionMemory, MemoryLevel, Slope
 from ciphercost.model.result import Cell
-from ciphercost.model.spec import ARMS
+from ciphercost.model.spec import ARMS, Mode
 
 SHARE = 0.975
 LEAST_LEVELS = 3
@@ -120,7 +120,7 @@ def _ramps(records: Sequence[MemoryLevel]) -> dict[tuple[str, str], dict[str, Li
     return ramps if all((arm, "handshake") in ramps for arm in ARMS) else {}
 
 
-def with_memory(cell: Cell, levels: Sequence[MemoryLevel]) -> Cell:
+def with_memory(cell: Cell, levels: Sequence[MemoryLevel], mode: Mode) -> Cell:  # noqa: ARG001 - both have one method
     """The cell with its memory per connection, if it was measured and the cell may have numbers. Pure."""
     if cell.status != "ok" or not levels:
         return cell

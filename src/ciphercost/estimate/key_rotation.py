@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import msgspec
-import numpy as np
 
-from ciphercost.estimate.sessions_or_blocks import interval, typical
+from ciphercost.estimate.sessions_or_blocks import by_session, interval, typical
 from ciphercost.estimate.statistics import Floats
 from ciphercost.estimate.to_estimate import PAIR_ONLY, to_estimate
-from ciphercost.model.key_rotation import KeyRotation, KeyRotationSlice, Level
-from ciphercost.model.result import Cell
+from ciphercost.model.key_rotation import KeyRotation, KeyRotationSlice
+from ciphercost.model.result import Cell, Part
 from ciphercost.model.spec import Mode
 
 GB = 1e9
@@ -54,21 +52,18 @@ def result(slices: Sequence[KeyRotationSlice], mode: Mode) -> KeyRotation | None
     return found
 
 
-def _level(slices: Sequence[KeyRotationSlice], figure: Figure, mode: Mode) -> Level | None:
+def _level(slices: Sequence[KeyRotationSlice], figure: Figure, mode: Mode) -> Part | None:
     """A figure's typical value with its interval."""
     found = interval(_logs(slices, figure), mode)
     if found is None:
         return None
     low, high = found.bounds()
-    return Level(math.exp(found.centre), math.exp(low), math.exp(high))
+    return Part(math.exp(found.centre), math.exp(low), math.exp(high))
 
 
 def _logs(slices: Sequence[KeyRotationSlice], figure: Figure) -> list[Floats]:
     """Logs of a figure, by session."""
-    sessions: defaultdict[int, list[float]] = defaultdict(list)
-    for one in slices:
-        sessions[one.session].append(math.log(figure(one)))
-    return [np.array(values) for _, values in sorted(sessions.items())]
+    return by_session({(one.session, one.number): math.log(figure(one)) for one in slices})
 
 
 def with_rotation(cell: Cell, slices: Sequence[KeyRotationSlice], mode: Mode) -> Cell:

@@ -24,7 +24,6 @@ import numpy as np
 from ciphercost.estimate import least_squares
 from ciphercost.estimate.least_squares import Uncertain
 from ciphercost.estimate.tally import Floats
-from ciphercost.model.replication import REPLICATION
 from ciphercost.model.result import Added, Cell, Part, Parts
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
@@ -41,7 +40,7 @@ def split(cells: Sequence[Cell], sessions: Sequence[BySession] = ()) -> list[Par
     """
     alike: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
-        if cell.workload == REPLICATION:
+        if cell.of_link:
             continue  # its clients' bytes and connections are not encrypted
         if cell.status == "ok" and cell.added and cell.pair is None and "wire_bytes_per_op" in cell.overhead:
             alike.setdefault(_like(cell), []).append(number)

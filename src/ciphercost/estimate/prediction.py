@@ -20,7 +20,6 @@ from ciphercost.estimate.notation import number
 from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.errors import UsageError
 from ciphercost.model.prediction import UNIT_OPTIONS, Load, Prediction
-from ciphercost.model.replication import REPLICATION
 from ciphercost.model.result import Cell, Part, Parts, Result, Unit
 from ciphercost.model.server_counters import OPTIONS
 
@@ -83,7 +82,7 @@ def predict(result: Result, load: Load, *, like: Collection[str] = (), read: Col
             raise UsageError(
                 f"run {result.id} compares two encrypted settings, and not encryption with none, so it does not tell what encryption adds; {HOW}"
             )
-        if any(cell.workload == REPLICATION for cell in result.cells):
+        if any(cell.of_link for cell in result.cells):
             raise UsageError(
                 f"run {result.id} measured the link between two servers, so it does not tell what encryption of clients' connections adds; {HOW}"
             )
@@ -150,7 +149,7 @@ def _beside(
 
 def _has_cost(cell: Cell) -> bool:
     known = ("client_cpu" if cell.embedded else "server_cpu") in cell.added
-    return known and plausible.tells_cost(cell) and cell.mechanism != "none" and cell.workload != REPLICATION
+    return known and plausible.tells_cost(cell) and cell.mechanism != "none" and not cell.of_link
 
 
 def _by_parts(of: Parts, result: Result, load: Load, read: Collection[str]) -> Prediction:

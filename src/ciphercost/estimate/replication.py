@@ -8,10 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
-from ciphercost.estimate.sessions_or_blocks import interval, typical
-from ciphercost.estimate.statistics import Floats
+from ciphercost.estimate.sessions_or_blocks import by_session, interval, typical
 from ciphercost.estimate.to_estimate import around, to_estimate
 from ciphercost.model.estimate import Estimate
 from ciphercost.model.replication import KINDS, ReplicationEvent, ReplicationKind, ReplicationResult
@@ -37,11 +35,11 @@ def result(events: Sequence[ReplicationEvent], mode: Mode) -> ReplicationResult 
     for kind in KINDS:
         complete = _complete(event for event in events if event.kind == kind)
         both = {here: [_log(kind, four, arm) for arm in ARMS] for here, four in complete.items()}
-        ratio = interval(_by_session({here: encrypted - plain for here, (plain, encrypted) in both.items()}), mode)
+        ratio = interval(by_session({here: encrypted - plain for here, (plain, encrypted) in both.items()}), mode)
         if ratio is None:
             continue
         name, unit = FIGURES[kind]
-        level = typical(_by_session({here: sum(logs) / 2 for here, logs in both.items()}), mode)
+        level = typical(by_session({here: sum(logs) / 2 for here, logs in both.items()}), mode)
         ratios[name] = to_estimate(ratio, mode, unit)
         for arm, value in around(level, ratio.centre).items():
             levels[arm][name] = value
@@ -78,13 +76,6 @@ def _complete(events: Iterable[ReplicationEvent]) -> dict[tuple[int, int], list[
         if not event.error and event.seconds > 0:
             grouped[event.session, event.block][event.position] = event
     return {here: list(four.values()) for here, four in grouped.items() if len(four) == IN_A_BLOCK}
-
-
-def _by_session(figure: Mapping[tuple[int, int], float]) -> list[Floats]:
-    sessions: defaultdict[int, list[float]] = defaultdict(list)
-    for (session, _), value in figure.items():
-        sessions[session].append(value)
-    return [np.array(values) for _, values in sorted(sessions.items())]
 
 
 def with_replication(cell: Cell, events: Sequence[ReplicationEvent], mode: Mode) -> Cell:

@@ -5,7 +5,7 @@ Only runs recorded in format 1 need today's registries (`plan.registry_facts.upg
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,10 @@ from ciphercost.model.profile import ProfileSlice
 from ciphercost.model.replication import ReplicationEvent
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
 from ciphercost.model.run_directory import (
+    read_beside,
     read_imported,
-    read_memory,
-    read_profile,
     read_proofs,
-    read_replication,
-    read_rotations,
     read_slices,
-    read_storage,
-    read_storms,
 )
 from ciphercost.model.slices import UNSEEN, Proof, SliceRecord, StorageSlice, Witness
 from ciphercost.model.spec import ARMS, COUNTED, Mode
@@ -114,7 +109,7 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[CellEstim
             if slice_record.start_skew is not None:
                 skews.setdefault(slice_record.cell, []).append(slice_record.start_skew)
     proofs = read_proofs(directory)
-    storage = list(read_storage(directory))
+    storage = list(read_beside(directory, StorageSlice))
     refuse_unproven(facts, counted, proofs)
     estimates: list[CellEstimate | None] = [
         estimator.finish(facts.spec.mode, facts.spec.margin, lowest_rate(facts, cell))
@@ -181,32 +176,24 @@ def with_storage(cell: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
 
 def with_connections(facts: RunFacts, cells: list[Cell], directory: Path) -> list[Cell]:
     """The cells with their storms, memory per connection, rotations of keys and replicas, without the sessions that do not count."""
-    stormy: dict[int, list[StormSlice]] = {}
-    levels: dict[int, list[MemoryLevel]] = {}
-    rotations: dict[int, list[KeyRotationSlice]] = {}
-    for storm in read_storms(directory):
-        if storm.session not in facts.cells[storm.cell].void_sessions:
-            stormy.setdefault(storm.cell, []).append(storm)
-    for level in read_memory(directory):
-        if level.session not in facts.cells[level.cell].void_sessions:
-            levels.setdefault(level.cell, []).append(level)
-    for rotation in read_rotations(directory):
-        if rotation.session not in facts.cells[rotation.cell].void_sessions:
-            rotations.setdefault(rotation.cell, []).append(rotation)
-    new_cells = list(cells)
-    events: dict[int, list[ReplicationEvent]] = {}
-    for event in read_replication(directory):
-        if event.session not in facts.cells[event.cell].void_sessions:
-            events.setdefault(event.cell, []).append(event)
-    for number, slices in stormy.items():
-        new_cells[number] = storms.with_storm(new_cells[number], slices, facts.spec.mode)
-    for number, of in levels.items():
-        new_cells[number] = connection_memory.with_memory(new_cells[number], of)
-    for number, seen in events.items():
-        new_cells[number] = replication.with_replication(new_cells[number], seen, facts.spec.mode)
-    for number, every in rotations.items():
-        new_cells[number] = key_rotation.with_rotation(new_cells[number], every, facts.spec.mode)
+    new_cells, mode = list(cells), facts.spec.mode
+    for kind, with_records in WITH_RECORDS.items():
+        records: dict[int, list[Any]] = {}
+        for record in read_beside(directory, kind):
+            if record.session not in facts.cells[record.cell].void_sessions:
+                records.setdefault(record.cell, []).append(record)
+        for number, of_cell in records.items():
+            new_cells[number] = with_records(new_cells[number], of_cell, mode)
     return new_cells
+
+
+WITH_RECORDS: dict[type[Any], Callable[[Cell, list[Any], Mode], Cell]] = {
+    StormSlice: storms.with_storm,
+    MemoryLevel: connection_memory.with_memory,
+    ReplicationEvent: replication.with_replication,
+    KeyRotationSlice: key_rotation.with_rotation,
+}
+"""By the kind of record, what adds a cell's records to it."""
 
 
 def with_profiles(
@@ -218,7 +205,7 @@ def with_profiles(
 ) -> list[Cell]:
     """The cells; those with a number and profiled slices get their profile."""
     samples: dict[int, list[ProfileSlice]] = {}
-    for profile_slice in read_profile(directory) if slices else ():
+    for profile_slice in read_beside(directory, ProfileSlice) if slices else ():
         samples.setdefault(profile_slice.cell, []).append(profile_slice)
     new_cells = list(cells)
     for number, cell_samples in samples.items():

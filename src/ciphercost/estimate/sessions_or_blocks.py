@@ -4,13 +4,22 @@ there are two; else blocks are. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ciphercost.estimate import statistics
 from ciphercost.estimate.statistics import Floats, Interval
 from ciphercost.model.spec import Mode
+
+
+def by_session(figure: Mapping[tuple[int, int], float]) -> list[Floats]:
+    """The values of each session, in the order of sessions. `figure`: one value for each (session, block)."""
+    sessions: defaultdict[int, list[float]] = defaultdict(list)
+    for (session, _), value in figure.items():
+        sessions[session].append(value)
+    return [np.array(values) for _, values in sorted(sessions.items())]
 
 
 def interval(sessions: Sequence[Floats], mode: Mode, most_nu: int | None = None) -> Interval | None:

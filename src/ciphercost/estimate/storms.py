@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from ciphercost.estimate.histogram import bounds, quantiles
-from ciphercost.estimate.sessions_or_blocks import interval, typical
-from ciphercost.estimate.statistics import Floats, Interval
+from ciphercost.estimate.sessions_or_blocks import by_session, interval, typical
+from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import kinds_of
 from ciphercost.estimate.to_estimate import around, to_estimate
 from ciphercost.model.histogram import decode
@@ -46,7 +46,7 @@ def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
         plain, encrypted = (by_arm[arm][name] for arm in ARMS)
         if (ratio := _ratio(encrypted, plain, mode)) is None:
             continue
-        level = typical(_by_session({here: (plain[here] + encrypted[here]) / 2 for here in plain}), mode)
+        level = typical(by_session({here: (plain[here] + encrypted[here]) / 2 for here in plain}), mode)
         ratios[name] = to_estimate(ratio, mode, UNITS.get(name.partition("_")[0], "ms"))
         for arm, value in around(level, ratio.centre).items():
             levels[arm][name] = value
@@ -157,11 +157,4 @@ def _ratio(one: Figure, other: Figure, mode: Mode) -> Interval | None:
     """The log of one ÷ other; None unless the same blocks have both, and they are enough."""
     if one.keys() != other.keys():
         return None
-    return interval(_by_session({here: one[here] - other[here] for here in one}), mode)
-
-
-def _by_session(figure: Figure) -> list[Floats]:
-    sessions: defaultdict[int, list[float]] = defaultdict(list)
-    for (session, _), value in figure.items():
-        sessions[session].append(value)
-    return [np.array(values) for _, values in sorted(sessions.items())]
+    return interval(by_session({here: one[here] - other[here] for here in one}), mode)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 
-from ciphercost.model.traffic import HOUR, Arrived
+from ciphercost.model.traffic import HOUR, Arrived, Hour, busiest
 
 HELD = 4
 """Hours whose counts are held: lines of an hour may stand between those of the next one. The one with fewest operations goes first."""
@@ -40,6 +41,11 @@ class BusiestHour:
                 del self._held[min(self._held, key=lambda held: sum(self._held[held]))]
             self._held[hour] = array("I", bytes(4 * (HOUR * self._per_second + 1)))
         self._now = self._held[hour]
+
+    def arrived(self, hours: Iterable[Hour], begin: float, end: float) -> Arrived | None:
+        """What came in the busiest of these hours. `begin`, `end`: the first and last operation's times. None: unknown."""
+        hour = busiest(hours)
+        return self.counts(hour.start, hour.operations, begin, end) if hour else None
 
     def counts(self, start: int, operations: int, begin: float, end: float) -> Arrived | None:
         """The counts of the hour that begins at `start`, from `begin` to `end`, the first and last operation's times.

@@ -257,10 +257,8 @@ class WebTraffic:
         )
 
     def _arrivals(self) -> Arrivals:
-        arrivals = Arrivals(self._per_second.bins(), self._busiest, self._concurrent.bins())
-        if hour := max(self._hours.values(), key=lambda hour: hour.operations, default=None):
-            arrivals.busiest_hour = self._busiest_hour.counts(hour.start, hour.operations, self._begin, self._latest)
-        return arrivals
+        busiest_hour = self._busiest_hour.arrived(self._hours.values(), self._begin, self._latest)
+        return Arrivals(self._per_second.bins(), self._busiest, self._concurrent.bins(), busiest_hour)
 
     def _notes(self) -> list[Warning_]:
         notes = []

@@ -16,7 +16,7 @@ from ciphercost.load.fleet.fleet import Fleet, described
 from ciphercost.load.fleet.messages import ServerPlace, Start
 from ciphercost.load.fleet.remote_agent import boot_id
 from ciphercost.load.load_client import AgentsLost, LoadClient
-from ciphercost.measure.recorded_facts import warn
+from ciphercost.measure.recorded_facts import describe_arrivals, warn
 from ciphercost.model.errors import RunError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.fleet import FleetFacts, FleetNode, LostAgent
@@ -46,7 +46,7 @@ def load_clients(
         return
     spec = record.facts.spec
     fleet_facts = facts.fleet = facts.fleet or FleetFacts(placement=spec.placement)
-    facts.arrivals = "random" if facts.arrivals == "logged" else facts.arrivals
+    describe_arrivals(facts, bench)
     nodes = cluster.count
     wanted = spec.agents or min(nodes, facts.clients)
     fleet_facts.agents, fleet_facts.least = wanted, spec.min_agents or max(1, wanted - 1)

@@ -9,17 +9,18 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
+from ciphercost.measure.operations.traffic import QUIET_SECONDS, SLICE_SECONDS, meanwhile
 from ciphercost.measure.session import Session
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.key_rotation import KeyRotationSlice
+from ciphercost.model.slices import AgentSlice
 from ciphercost.plan.key_rotations import rotations
 from ciphercost.prove.destructive_test import keys_kept
 from ciphercost.provision import server_pairs
@@ -27,8 +28,6 @@ from ciphercost.provision.prepared_cell import PreparedCell
 from ciphercost.provision.server_pair import ServerPair
 
 TABLE = "document"
-QUIET_S, SLICE_S = 0.5, 0.1
-"""Seconds of traffic before a rotation, and of each slice of it meanwhile."""
 STATEMENTS, TRAFFIC, OLD = "rotation", "encrypted", "old-key"
 """Names of the agents' connections."""
 
@@ -83,21 +82,15 @@ class Rotations:
         """One rotation, as of cell 0 and session 1. Raises RunError if it fails, Unproven if the key is the old one afterwards."""
         new = self._mechanism.new_key(self._look, TABLE, number)
         assert new is not None
-        quiet = self._reads(QUIET_S)[0] / QUIET_S if self._traffic else 0.0
+        quiet = self._reads(QUIET_SECONDS).done / QUIET_SECONDS if self._traffic else 0.0
         before = self._shown(new.in_use, new.files)
         done = spent = 0.0
-        with ThreadPoolExecutor(1) as pool:
-            task = pool.submit(self._rotate, new.statements)
-            over = self._traffic is None
-            while not over:
-                operations, seconds = self._reads(SLICE_S)
-                over = task.done()
-                if not over or not spent:  # a part of the last one was without the rotation
-                    done, spent = done + operations, spent + seconds
-            try:
-                took = task.result()
-            except AgentError as error:
-                raise RunError(f"key rotation: {new.how}: {error.words}") from None
+        if self._traffic:
+            took, done, spent = meanwhile(
+                lambda: self._rotate(new.statements, new.how), lambda: self._reads(SLICE_SECONDS), least=1
+            )
+        else:
+            took = self._rotate(new.statements, new.how)
         if self._shown(new.in_use, new.files) == before:
             raise Unproven(f"server witness, encrypted arm: after {new.how} the key in use is still the old one")
         return KeyRotationSlice(
@@ -128,21 +121,24 @@ class Rotations:
             return
         raise Unproven("client witness, encrypted arm: after a new key, the old one still opens the database")
 
-    def _rotate(self, statements: Sequence[str]) -> float:
-        """Seconds that a rotation takes. Raises AgentError."""
+    def _rotate(self, statements: Sequence[str], how: str) -> float:
+        """Seconds that a rotation takes. Raises RunError."""
         began = time.monotonic()
-        for statement in statements:
-            self._statements.query(STATEMENTS, statement, timeout=deadlines.load())
+        try:
+            for statement in statements:
+                self._statements.query(STATEMENTS, statement, timeout=deadlines.load())
+        except AgentError as error:
+            raise RunError(f"key rotation: {how}: {error.words}") from None
         return time.monotonic() - began
 
-    def _reads(self, seconds: float) -> tuple[float, float]:
-        """Operations of the running traffic, and their seconds. Raises RunError if one fails: what is left would count as slower traffic."""
+    def _reads(self, seconds: float) -> AgentSlice:
+        """A slice of the running traffic. Raises RunError if a read fails: what is left would count as slower traffic."""
         assert self._traffic is not None
         self._slices += 1
         answer = self._traffic.slice(TRAFFIC, seconds, discard=0.0, seed=self._seed + self._slices)
         if answer.errors:
             raise RunError(f"key rotation: {answer.errors} reads of the running traffic failed: {answer.first_error}")
-        return answer.done, answer.seconds
+        return answer
 
     def _shown(self, statement: str, files: Sequence[Path]) -> object:
         """What changes with the key: the server's answer, or the files' contents."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ciphercost.engines import Server
@@ -61,19 +61,20 @@ class Pause:
             new = set(self._tree(arm)) - stopped
             if not new:
                 break
-            _signal(new, signal.SIGSTOP)
+            signal_all(new, signal.SIGSTOP)
             stopped |= new
 
     def _go(self, arm: Arm) -> None:
         # Signal all, even if this object has stopped none: cells that share a server stop it for each other.
-        _signal(self._stopped.pop(arm, set()) | set(self._tree(arm)), signal.SIGCONT)
+        signal_all(self._stopped.pop(arm, set()) | set(self._tree(arm)), signal.SIGCONT)
 
     def _tree(self, arm: Arm) -> list[int]:
         replica = self._replicas.get(arm)
         return tree(self._roots[arm]) + (tree(replica.pid) if replica else [])
 
 
-def _signal(pids: set[int], number: int) -> None:
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to those of these processes that still exist."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

@@ -89,6 +89,12 @@ def describe_scale(facts: CellFacts, bench: PreparedCell) -> None:
         facts.factors[own_scripts.SCALE] = str(scale)
 
 
+def describe_arrivals(facts: CellFacts, bench: PreparedCell) -> None:
+    """Record when the requests of an open loop are due. Drivers and the agents of a cluster can't be given the times of a log."""
+    untold = bench.program.arrivals == "logged" and (bench.planned.client or facts.fleet)
+    facts.arrivals = "random" if untold else bench.program.arrivals
+
+
 def describe(facts: CellFacts, bench: PreparedCell) -> None:
     """Record what is known about a cell once its server is found and its data is loaded."""
     same_server(facts, bench.installation.version)
@@ -97,9 +103,8 @@ def describe(facts: CellFacts, bench: PreparedCell) -> None:
     facts.layer = bench.mechanism.layer
     facts.clients = bench.clients
     facts.workload = bench.program.name
-    facts.arrivals, facts.think_s, facts.draw = bench.program.arrivals, bench.program.think_s, bench.program.draw
-    if facts.arrivals == "logged" and (bench.planned.client or facts.fleet):
-        facts.arrivals = "random"  # these agents can't be given the times
+    facts.think_s, facts.draw = bench.program.think_s, bench.program.draw
+    describe_arrivals(facts, bench)
     facts.statements = bench.program.statements
     if bench.mechanism.layer == "column":
         facts.values = dict(bench.program.values)

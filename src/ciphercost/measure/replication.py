@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import shutil
 import signal
 import statistics
@@ -27,11 +26,12 @@ from ciphercost.host.procfs import tree
 from ciphercost.host.run_ownership import hand_over
 from ciphercost.load.load_client import LoadClient
 from ciphercost.measure.operations.context import Tool
+from ciphercost.measure.pause import signal_all
 from ciphercost.measure.session import MAX_FAILURES, Session
 from ciphercost.model.connection import Connected
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.facts import CellFacts
-from ciphercost.model.replication import KINDS, ReplicationEvent, ReplicationKind
+from ciphercost.model.replication import KINDS, LINK, ReplicationEvent, ReplicationKind
 from ciphercost.model.slices import Block, Proof
 from ciphercost.model.spec import Arm
 from ciphercost.plan import schedule
@@ -73,7 +73,7 @@ def proven(
 
 def describe(facts: CellFacts, bench: PreparedCell) -> None:
     """Record in what the arms differ: in the link between their servers."""
-    facts.config_diff = [f"replication link: {' | '.join(Replicates.of(bench.engine).link_settings)}"]
+    facts.config_diff = [f"{LINK}{' | '.join(Replicates.of(bench.engine).link_settings)}"]
     facts.encryption["verified"] = "yes"
 
 
@@ -208,12 +208,12 @@ class Events:
         stopped = tree(replica.server.pid)
         try:
             try:
-                _signal(stopped, signal.SIGSTOP)
+                signal_all(stopped, signal.SIGSTOP)
                 replica.write(int(parameters["changes"]))
                 position = replica.position()
                 began = time.monotonic()
             finally:
-                _signal(stopped, signal.SIGCONT)
+                signal_all(stopped, signal.SIGCONT)
             while replica.applied() < position:
                 self._pair.watch.check()
                 if time.monotonic() - began > deadlines.load():
@@ -255,9 +255,3 @@ def _copy_of(bench: PreparedCell, replica: Replica, target: Path) -> FullCopy:
     secrets.mkdir(mode=0o700, exist_ok=True)
     hand_over(secrets)
     return replica.engine.full_copy(CopyRequest(bench.installation, replica.link(), target, secrets))
-
-
-def _signal(pids: list[int], number: int) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)

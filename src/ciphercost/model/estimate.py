@@ -1,4 +1,4 @@
-"""A ratio of both arms with its interval, as result.json holds it. No logic."""
+"""A ratio of both arms, and an amount, with their intervals, as result.json holds them. No logic."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     totals_low: float | None = None
     """95 % interval of `ratio_of_totals`, if that estimate differs from `ratio`."""
     totals_high: float | None = None
+
+
+class Part(msgspec.Struct, frozen=True):
+    """An amount, such as one part of a cost, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ciphercost.model.constrained_types import Amount, Count, Ordinal
-from ciphercost.model.estimate import Estimate
+from ciphercost.model.estimate import Estimate, Part
 
 ROTATE_KEY = "rotate-key"
 """The workload that asks for rotations by itself."""
@@ -35,14 +35,6 @@ class KeyRotationSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     meanwhile_s: Amount = 0.0
 
 
-class Level(msgspec.Struct, frozen=True):
-    """A value with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 class KeyRotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a new key takes in the encrypted arm; there is nothing to compare with in the plain one."""
 
@@ -51,12 +43,12 @@ class KeyRotation(msgspec.Struct, frozen=True, omit_defaults=True):
     rotations: int
     """Those that count."""
     sessions: int
-    seconds: Level
+    seconds: Part
     method: str
     """Of the intervals."""
     bytes: int = 0
     """Size of the data that one rotation encrypted again."""
-    seconds_per_gb: Level | None = None
+    seconds_per_gb: Part | None = None
     """None: only keys were encrypted again."""
     quiet: float = 0.0
     """Operations per second of running traffic without a rotation, typically; 0: there was none."""

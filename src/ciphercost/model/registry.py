@@ -48,7 +48,6 @@ class Registry(NamedTuple):
     def load(self, name: str) -> ModuleType:
         """Import the file of an entry that exists."""
         module = f"{self.package}.{name.replace('-', '_')}"
-        __import__(
-            module
-        )  # importlib.import_module does the same in Python, which takes ten times as long for one that is loaded
+        # importlib.import_module does the same in Python, which takes ten times as long for a module that is loaded.
+        __import__(module)
         return sys.modules[module]

@@ -12,6 +12,8 @@ from ciphercost.model.spec import Arm
 
 REPLICATION = "replication"
 """The workload that measures it."""
+LINK = "replication link: "
+"""How the recorded difference of the arms begins if it is the link between their two servers."""
 ReplicationKind = Literal["lag", "catch-up", "copy"]
 """From a write on the primary until the replica shows it; a backlog that the replica applies; a full copy of the primary's data."""
 KINDS: tuple[ReplicationKind, ...] = ("lag", "catch-up", "copy")

@@ -11,12 +11,13 @@ from ciphercost.model.connection_memory import ConnectionMemory
 from ciphercost.model.constrained_types import CellMode, Status, Verdict
 from ciphercost.model.errors import without_codes
 from ciphercost.model.estimate import Estimate as Estimate
+from ciphercost.model.estimate import Part as Part
 from ciphercost.model.fleet import FleetFacts
 from ciphercost.model.key_rotation import KeyRotation
 from ciphercost.model.objective_capacity import ObjectiveCapacity as ObjectiveCapacity
 from ciphercost.model.pair import Pair
 from ciphercost.model.profile import Profile
-from ciphercost.model.replication import ReplicationResult
+from ciphercost.model.replication import LINK, ReplicationResult
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import Arm, Spec
 from ciphercost.model.storms import StormResult
@@ -92,14 +93,6 @@ class Failures(msgspec.Struct, frozen=True, omit_defaults=True):
     """Encrypted ÷ plain throughput with each failed slice as one in which nothing was done: the most that failures can change it."""
     undecided: bool = False
     """The verdict is `unresolved` because of them."""
-
-
-class Part(msgspec.Struct, frozen=True):
-    """One part of a cost with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -417,6 +410,11 @@ class Cell(msgspec.Struct, frozen=True):
     """Capacity at the objective of `--objective`. None: there was none. Its ratio is also `overhead.rate_at_objective`."""
     pair: Pair | None = None
     """The two arms, if both are encrypted; then `plain` stands for the reference everywhere in the cell. None: plain and encrypted."""
+
+    @property
+    def of_link(self) -> bool:
+        """Whether encryption is that of the link between two servers, and not of their clients' connections."""
+        return any(difference.startswith(LINK) for difference in self.config_diff)
 
     def __post_init__(self) -> None:
         """Leave out the codes in brackets with which an older ciphercost recorded reasons."""

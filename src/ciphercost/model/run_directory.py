@@ -9,9 +9,10 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -116,7 +117,7 @@ class Record:
         self, record: StorageSlice | ProfileSlice | StormSlice | MemoryLevel | ReplicationEvent | KeyRotationSlice
     ) -> None:
         """Append to the file of this kind of record, which exists only if there are such records."""
-        with (self.directory / BESIDE[type(record)]).open("ab", buffering=0) as file:
+        with (self.directory / BESIDE[type(record)].file).open("ab", buffering=0) as file:
             append_whole(file, self._encoder.encode(record) + b"\n")
 
     def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
@@ -137,12 +138,7 @@ class Record:
         """Remove all other slices from the files."""
         read: dict[str, Callable[[Path], Iterator[Any]]] = {
             "slices.jsonl": read_slices,
-            "storage.jsonl": read_storage,
-            "profile.jsonl": read_profile,
-            "storm.jsonl": read_storms,
-            "memory.jsonl": read_memory,
-            "replication.jsonl": read_replication,
-            "rotation.jsonl": read_rotations,
+            **{beside.file: partial(read_beside, kind=kind) for kind, beside in BESIDE.items()},
         }
         for name in read:
             if not (self.directory / name).is_file():
@@ -182,16 +178,23 @@ class Record:
         write_whole(self.directory / name, content)
 
 
-BESIDE: dict[type, str] = {
-    StorageSlice: "storage.jsonl",
-    ProfileSlice: "profile.jsonl",
-    StormSlice: "storm.jsonl",
-    MemoryLevel: "memory.jsonl",
-    ReplicationEvent: "replication.jsonl",
-    KeyRotationSlice: "rotation.jsonl",
+class Beside(NamedTuple):
+    """A kind of record that only some runs have."""
+
+    file: str
+    check: Callable[[Any, Sequence[CellFacts] | None, object], None]
+    """Raises UsageError if a record is impossible."""
+
+
+BESIDE: dict[type, Beside] = {
+    StorageSlice: Beside("storage.jsonl", checked.storage),
+    ProfileSlice: Beside("profile.jsonl", checked.profile),
+    StormSlice: Beside("storm.jsonl", checked.storm),
+    MemoryLevel: Beside("memory.jsonl", checked.memory),
+    ReplicationEvent: Beside("replication.jsonl", checked.replication),
+    KeyRotationSlice: Beside("rotation.jsonl", checked.rotation),
 }
-"""Files of records that only some runs have, by the kind of record."""
-HASHED = ("slices.jsonl", "proofs.json", *BESIDE.values(), "study.json")
+HASHED = ("slices.jsonl", "proofs.json", *(beside.file for beside in BESIDE.values()), "study.json")
 """Files whose hashes the facts of a complete run hold."""
 
 
@@ -334,51 +337,11 @@ def read_slices(directory: Path) -> Iterator[SliceRecord]:
         yield record
 
 
-def read_storage(directory: Path) -> Iterator[StorageSlice]:
-    """Read the slices of fio, as `read_slices` reads those of the load."""
-    facts = _facts_if_any(directory)
-    for record, where in _lines(directory / "storage.jsonl", StorageSlice):
-        checked.storage(record, facts.cells if facts else None, where)
-        yield record
-
-
-def read_profile(directory: Path) -> Iterator[ProfileSlice]:
-    """Read the samples of profiled slices, as `read_slices` reads the slices."""
-    facts = _facts_if_any(directory)
-    for record, where in _lines(directory / "profile.jsonl", ProfileSlice):
-        checked.profile(record, facts.cells if facts else None, where)
-        yield record
-
-
-def read_storms(directory: Path) -> Iterator[StormSlice]:
-    """Read the storms, as `read_slices` reads the slices."""
-    facts = _facts_if_any(directory)
-    for record, where in _lines(directory / "storm.jsonl", StormSlice):
-        checked.storm(record, facts.cells if facts else None, where)
-        yield record
-
-
-def read_memory(directory: Path) -> Iterator[MemoryLevel]:
-    """Read the levels of memory, as `read_slices` reads the slices."""
-    facts = _facts_if_any(directory)
-    for record, where in _lines(directory / "memory.jsonl", MemoryLevel):
-        checked.memory(record, facts.cells if facts else None, where)
-        yield record
-
-
-def read_replication(directory: Path) -> Iterator[ReplicationEvent]:
-    """Read what replicas did, as `read_slices` reads the slices."""
-    facts = _facts_if_any(directory)
-    for record, where in _lines(directory / "replication.jsonl", ReplicationEvent):
-        checked.replication(record, facts.cells if facts else None, where)
-        yield record
-
-
-def read_rotations(directory: Path) -> Iterator[KeyRotationSlice]:
-    """Read the rotations of keys, as `read_slices` reads the slices."""
-    facts = _facts_if_any(directory)
-    for record, where in _lines(directory / "rotation.jsonl", KeyRotationSlice):
-        checked.rotation(record, facts.cells if facts else None, where)
+def read_beside(directory: Path, kind: type[T]) -> Iterator[T]:
+    """Read the records of a kind of `BESIDE`, as `read_slices` reads the slices. Nothing where a run has none."""
+    beside, facts = BESIDE[kind], _facts_if_any(directory)
+    for record, where in _lines(directory / beside.file, kind):
+        beside.check(record, facts.cells if facts else None, where)
         yield record
 
 

@@ -165,7 +165,7 @@ class Traffic(msgspec.Struct, omit_defaults=True):
     @property
     def busiest(self) -> Hour | None:
         """The hour with most operations."""
-        return max(self.hours, key=lambda hour: hour.operations, default=None)
+        return busiest(self.hours)
 
     @property
     def busiest_rate(self) -> float:
@@ -182,6 +182,11 @@ class Traffic(msgspec.Struct, omit_defaults=True):
     def covered(self, hour: Hour) -> float:
         """Seconds of an hour that the logs cover, at least 1."""
         return max(1.0, min(self.end + self.resolution, hour.start + HOUR) - max(self.begin, hour.start))
+
+
+def busiest(hours: Iterable[Hour]) -> Hour | None:
+    """The hour with most operations."""
+    return max(hours, key=lambda hour: hour.operations, default=None)
 
 
 def total(bins: Iterable[Bin]) -> int:

@@ -16,10 +16,9 @@ from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model.constrained_types import DIRECT, PLAN_FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
-from ciphercost.model.replication import REPLICATION
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
-from ciphercost.plan import matrix, versus
+from ciphercost.plan import matrix, schedule, versus
 from ciphercost.plan.planned import PlannedCell
 
 
@@ -85,7 +84,7 @@ def _of(engine: Engine, mechanism: Mechanism, spec: CellSpec) -> Registered:
         else 0,
         layer=mechanism.layer,
         protects=mechanisms.protection(mechanism).replace(*BETWEEN)
-        if spec.workload == REPLICATION
+        if schedule.replicated(spec)
         else mechanisms.protection(mechanism),
         witnesses=[
             witness for witness in mechanism.required(spec.factors) if witness not in engine.silent(mechanism.layer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import Arm
 from ciphercost.provision.prepared_cell import PreparedCell
-from ciphercost.provision.server_pair import ServerPair
+from ciphercost.provision.server_pair import ServerPair, to_its_end
 
 JOIN_S = 30.0
 """Seconds that a replica may take to follow its primary."""
@@ -142,10 +141,5 @@ def _server(bench: PreparedCell, pair: ServerPair, arm: Arm, directory: Path) ->
         server = bench.start(place, volume, pair.server_cpus or None, more=engine.replication_settings(2))
         if isinstance(server, StartedServer) and server.standing:
             server.standing.what = f"the replica of the {arm} arm"
-        try:
+        with to_its_end(server, volume.path):
             yield server
-            if died := server.died():
-                raise RunError(died)
-        finally:
-            server.stop()
-            shutil.rmtree(volume.path, ignore_errors=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,7 +15,7 @@ from ciphercost.load.load_client import LoadClient
 from ciphercost.load.plaintext_guard import Place, Refused, encrypted_first, words
 from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
 from ciphercost.model.connection import Connection
-from ciphercost.model.errors import AgentError
+from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
 from ciphercost.provision.route import Route
@@ -140,3 +142,15 @@ class ServerPair(msgspec.Struct):
         volume = self.by_arm[arm].volume
         places = volume.backing if volume else ()
         return columns.ArmView(arm, self.sealings[arm], self.canary, agent, name, places, self.side(arm))
+
+
+@contextmanager
+def to_its_end(server: Server, data: Path) -> Iterator[None]:
+    """Stop a server and remove its data at the end. Raises RunError if it had died."""
+    try:
+        yield
+        if died := server.died():
+            raise RunError(died)
+    finally:
+        server.stop()
+        shutil.rmtree(data, ignore_errors=True)

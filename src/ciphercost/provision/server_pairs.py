@@ -33,7 +33,7 @@ from ciphercost.provision.dataset import arm_at
 from ciphercost.provision.delay import delayed
 from ciphercost.provision.experiment_resources import ExperimentResources
 from ciphercost.provision.prepared_cell import PreparedCell, silent
-from ciphercost.provision.server_pair import ServerPair
+from ciphercost.provision.server_pair import ServerPair, to_its_end
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.watch import Watch
 
@@ -254,15 +254,10 @@ def _server(bench: PreparedCell, place: str, directory: Path, cpus: set[int] | N
             if encrypts and (line := encryption_line(str(error))):
                 raise Unproven(f"server witness, {place} arm: its server does not start: {line}") from None
             raise
-        try:
+        with to_its_end(server, volume.path):
             if bench.engine.volatile:
                 loading.refill(bench, place, volume, server)
             yield server
-            if died := server.died():
-                raise RunError(died)
-        finally:
-            server.stop()
-            shutil.rmtree(volume.path, ignore_errors=True)
 
 
 def encryption_line(words: str) -> str:

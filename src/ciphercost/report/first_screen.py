@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from ciphercost.estimate import plausible, unit_prediction
 from ciphercost.model.constrained_types import BY_SOCKET
-from ciphercost.model.replication import REPLICATION
 from ciphercost.model.result import Cell, Part, Result
 from ciphercost.report import disturbed
 from ciphercost.report.words import (
@@ -142,7 +141,7 @@ def elsewhere(result: Result) -> str:
     costs = [
         (cell, cost)
         for cell in result.cells
-        if cell.imported is None and cell.workload != REPLICATION and (cost := added_text.of(cell))
+        if cell.imported is None and not cell.of_link and (cost := added_text.of(cell))
     ]
     layers = {cell.layer for cell, _ in costs}
     if layers == {"transit"} and len({(cell.engine, cell.mechanism) for cell, _ in costs}) == 1:
@@ -198,7 +197,7 @@ def further(result: Result) -> Further | None:
     for cell in result.cells:
         if "duration" in cell.overhead:
             continue  # a task of its operator has no queries
-        if cell.workload == REPLICATION:
+        if cell.of_link:
             continue  # nothing carries over to other operations than commits
         if cell.overhead and cell.imported is None and not cell_text.is_control(cell):
             target = f"ciphercost run {cell.engine}:{cell.mechanism}"
@@ -223,7 +222,7 @@ def carried(result: Result) -> Part | None:
     """
     if len({(cell.engine, cell.mechanism) for cell in result.cells if cell.layer == "transit"}) != 1:
         return None
-    if any(cell.pair or cell.workload == REPLICATION for cell in result.cells):
+    if any(cell.pair or cell.of_link for cell in result.cells):
         return None  # it is a difference between two settings, or of commits only
     for parts in result.parts:
         if parts.end == "server" and added_sentences.carry_over(parts, result.cells):

@@ -56,7 +56,7 @@ def shareable(directory: Path, *, condense: bool = False) -> dict[str, bytes]:
             published[name] = _lines(content, hide, condense)
         elif name == "storm.jsonl":
             published[name] = b"".join(_line(line, hide) for line in content.splitlines(keepends=True))
-        elif name not in BESIDE.values():
+        elif not any(name == beside.file for beside in BESIDE.values()):
             published[name] = _document(content, hide)
     changed = [name for name in HASHED if name in published and published[name] != files[name]]
     if changed and facts.hashes:

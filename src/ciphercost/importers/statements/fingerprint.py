@@ -15,11 +15,10 @@ _SLOW = re.compile(r"[-/#\"`\\$:?](?:(?<=-)-|(?<=/)\*|(?<![-/]))")
 the patterns below do: such a search is quick where nothing is found."""
 _PREFIXED = re.compile(r"[eEbBxXnNqQ&]'(?<!\w[eEbBxXnNqQ&]')")
 """A string with a letter before it."""
-_NUMBER = re.compile(r"\d(?<![\w$]\d)(?:[xX][0-9a-fA-F]+|[\d.]*(?:[eE][-+]?\d+)?)(?!\w)")
+_AFTER_DIGIT = r"(?:[xX][0-9a-fA-F]+|[\d.]*(?:[eE][-+]?\d+)?)(?!\w)"
+_NUMBER = re.compile(r"\d(?<![\w$]\d)" + _AFTER_DIGIT)
 """Begins with a digit, so that the search skips everything else at once."""
-_VALUE = re.compile(
-    r"['\d](?:(?<=')(?:[^']|'')*'|" + _NUMBER.pattern.removeprefix(r"\d").replace("(?:[xX]", r"(?<=\d)(?:[xX]") + ")"
-)
+_VALUE = re.compile(r"['\d](?:(?<=')(?:[^']|'')*'|(?<![\w$]\d)(?<=\d)" + _AFTER_DIGIT + ")")
 """A string or a number."""
 _SIGN = re.compile(r"(?<![\w.)?])[-+]\?")
 _LIST = re.compile(r"\b(in|values|any|all|row) ?\( ?\?(?: ?, ?\?)* ?\)(?: ?, ?\( ?\?(?: ?, ?\?)* ?\))*")

@@ -14,7 +14,7 @@ from ciphercost.importers.quantised import Histogram, fewer
 from ciphercost.importers.statements.classes import TOO_MANY, Class, Classes
 from ciphercost.importers.statements.transactions import Operation, Transactions
 from ciphercost.model.result import Warning_
-from ciphercost.model.traffic import HOUR, Arrivals, Arrived, Bin, Connections, Hour, OperationClass, Traffic
+from ciphercost.model.traffic import HOUR, Arrivals, Bin, Connections, Hour, OperationClass, Traffic
 
 MOST_BINS = 100
 """Bins of a histogram."""
@@ -266,12 +266,8 @@ class Found:
             per_second=fewer(self._per_second.bins(), MOST_BINS),
             busiest_second=self._busiest,
             concurrent=fewer(concurrent.bins(), MOST_BINS),
-            busiest_hour=self._arrived_in_busiest_hour(),
+            busiest_hour=self._busiest_hour.arrived(self._hours.values(), self._begin, self._end),
         )
-
-    def _arrived_in_busiest_hour(self) -> Arrived | None:
-        hour = max(self._hours.values(), key=lambda hour: hour.operations, default=None)
-        return self._busiest_hour.counts(hour.start, hour.operations, self._begin, self._end) if hour else None
 
     def _notes(self) -> list[Warning_]:
         notes = []

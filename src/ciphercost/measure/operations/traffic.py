@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +15,27 @@ from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import Arm
 
 QUIET_SECONDS, SLICE_SECONDS = 0.5, 0.1
+"""Seconds of traffic before a task, and of each slice of it meanwhile."""
+T = TypeVar("T")
+
+
+def meanwhile(task: Callable[[], T], traffic: Callable[[], AgentSlice], *, least: int = 0) -> tuple[T, float, float]:
+    """Do a task while slices of traffic go on. Returns its result, and the operations and seconds of the slices that ended before it did; of
+    the first, if none did.
+
+    `least`: slices that are made however soon the task ends.
+    """
+    operations = seconds = 0.0
+    slices = 0
+    with ThreadPoolExecutor(1) as pool:
+        going_on = pool.submit(task)
+        while slices < least or not going_on.done():
+            answer = traffic()
+            slices += 1
+            if going_on.done() and seconds:
+                break  # a part of it was without the task
+            operations, seconds = operations + answer.done, seconds + answer.seconds
+        return going_on.result(), operations, seconds
 
 
 class WithTraffic(Operation):
@@ -31,15 +54,9 @@ class WithTraffic(Operation):
         self._quiet = answer.done / answer.seconds
 
     def execute(self, arm: Arm) -> Done:
-        operations = seconds = 0.0
-        with ThreadPoolExecutor(1) as pool:
-            task = pool.submit(self._operation.execute, arm)
-            while not task.done():
-                answer = self._slice(arm, SLICE_SECONDS)
-                if task.done() and seconds:
-                    break  # a part of it was without the task
-                operations, seconds = operations + answer.done, seconds + answer.seconds
-            done = task.result()
+        done, operations, seconds = meanwhile(
+            lambda: self._operation.execute(arm), lambda: self._slice(arm, SLICE_SECONDS)
+        )
         if not seconds or not self._quiet:
             raise RunError(f"{self.name} ended before any traffic beside it could be measured; use more --rows")
         return msgspec.structs.replace(done, traffic={"quiet": self._quiet, "meanwhile": operations / seconds})

@@ -85,6 +85,7 @@ FLOORS = {
 
 
 OF_THE_WIRE = frozenset({"wire_bytes_per_op", "segments_per_op"})
+"""Metrics of the clients' connections."""
 
 
 def is_noise(cell: Cell, key: str) -> bool:
@@ -93,7 +94,7 @@ def is_noise(cell: Cell, key: str) -> bool:
     Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor. With
     replication the bytes on the wire are the clients', which no arm encrypts: a reader would take them for the link's.
     """
-    if cell.replication is not None and key in OF_THE_WIRE:
+    if cell.of_link and key in OF_THE_WIRE:
         return True
     most = most_of(cell, key)
     if most is None or most >= FLOORS[key]:

@@ -10,11 +10,11 @@ from ciphercost.estimate.notation import number
 from ciphercost.model import sizes
 from ciphercost.model.log_prediction import LogPrediction, LogStretch, Replayed
 from ciphercost.model.result import Part
+from ciphercost.model.traffic import HOUR
 from ciphercost.report import money
 from ciphercost.report.capacity import SERVERS
 from ciphercost.report.prediction_text import decimals, ends, interval, monthly, more, of_the_model, percent, rounded
 
-HOUR = 3600.0
 DAY = 24 * HOUR
 FEW = 0.02
 """Cores below which they are written as seconds an hour."""

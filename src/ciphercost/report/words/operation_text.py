@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ciphercost.estimate.parts import round_trips
-from ciphercost.model.replication import REPLICATION
 from ciphercost.model.result import Cell
 
 OPERATION = "operation"
@@ -28,7 +27,7 @@ def of_engine(engine: str) -> str:
 def of(cell: Cell) -> str:
     """What the cell's operations are called: the users' word if each is one round trip on an open connection."""
     arm = cell.arms.get("plain", {})
-    if cell.workload == REPLICATION:
+    if cell.of_link:
         return "commit"
     if task := arm.get("operation"):
         return TASKS.get(task, OPERATION)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ciphercost.estimate.notation import interval, number, worded
-from ciphercost.model.key_rotation import KeyRotation, Level
-from ciphercost.model.result import Cell
+from ciphercost.model.key_rotation import KeyRotation
+from ciphercost.model.result import Cell, Part
 
 RATE = ("more", "fewer")
 SHORT_S = 0.1
@@ -51,7 +51,7 @@ def _sentence(of: KeyRotation) -> str:
     return f"{text}."
 
 
-def _level(of: Level, unit: str) -> str:
+def _level(of: Part, unit: str) -> str:
     """`1.23 s (95 % CI 1.20–1.26)`; below a tenth of a second in ms."""
     scale, unit = (1e3, f"m{unit}") if of.value < SHORT_S else (1, unit)
     return f"{number(scale * of.value)} {unit} (95 % CI {number(scale * of.low)}–{number(scale * of.high)})"
