@@ -111,6 +111,14 @@ def require() -> Require:
     return _require
 
 
+@pytest.fixture
+def private_umask() -> Iterator[None]:
+    """A umask that keeps others out, as hardened systems set it."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def require_possible() -> RequirePossible:
     """`require_possible(check)`: skip the test, or fail it, if the check raises CiphercostError."""

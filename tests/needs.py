@@ -82,6 +82,7 @@ SERVERS = {
     "redis@8.0": "debian",
     "memcached@1.6": "debian",
     "duckdb@1.4": "maven",
+    "turso@0.8": "pypi",
     "h2@2.5": "maven",
 }
 """Preferred source of each server; if it does not work, any other that has the server."""

@@ -37,6 +37,7 @@ STUDIES = {f"50-{name}": name for name in published.names()}
 SMALLER = {
     "postgres-tde": ("--scale", "10", "--duration", "60s", "--clients", "10"),
     "cybertec-tde-cost": ("--mechanism", "gocryptfs", "--runs", "10", "--duration", "20s"),
+    "pg-tde-small-cost": ("--mechanism", "fscrypt"),
 }
 """Sizes of studies that would otherwise take longer than all others together."""
 

@@ -24,6 +24,7 @@ from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import resolve
 from conftest import RequireServer
+from enterable import enterable
 from processes import opened
 from test_client_certificates import MUTUAL, proven, server_witness
 from web_servers import Site, program, site
@@ -170,7 +171,7 @@ def test_every_group_that_it_is_offered_has_a_name_in_its_configuration() -> Non
 
 
 def test_a_wheel_without_the_program_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(enterable(tmp_path) / "cache"))
 
     def script(requirement: str, work: Work) -> None:
         (work.path / "caddy").write_text("#!/bin/sh\n")

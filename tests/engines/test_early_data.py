@@ -17,8 +17,10 @@ from ciphercost.model.connection import Connection
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan.resolve import resolve
+from ciphercost.prove import witnesses
 from conftest import RequireServer
-from web_servers import Site, program, site
+from test_client_certificates import pair_of, server_witness
+from web_servers import TLS, Site, program, site
 
 BY_HTTP3 = {HTTP3: "on"}
 EARLY = {"certificate": "ecdsa-p256", "resumption": "0-rtt"}
@@ -61,8 +63,11 @@ def test_without_it_no_request_is_early_although_sessions_are_resumed(home: Site
 def test_the_servers_log_tells_an_early_request_from_others(home: Site) -> None:
     with home.started(EARLY, settings=BY_HTTP3) as server, Agent() as agent:
         agent.connect("x", fields(home, server))
-        spoken = [home.engine.sessions(server, agent, "x")[0][1] for _ in range(3)]
-        assert spoken == ["HTTP/3.0 TLSv1.3", EARLY_SESSION, EARLY_SESSION]
+        first, *others = [home.engine.sessions(server, agent, "x")[0][1] for _ in range(11)]
+        assert first == "HTTP/3.0 TLSv1.3"
+        # A busy server may complete a handshake before it looks at the request.
+        assert EARLY_SESSION in others
+        assert {*others} <= {"HTTP/3.0 TLSv1.3", EARLY_SESSION}
 
 
 def test_a_server_that_takes_no_early_data_answers_after_the_handshake(
@@ -82,6 +87,11 @@ def test_a_server_that_takes_no_early_data_answers_after_the_handshake(
         done = agent.slice("x", 60, discard=0, operations=50)
         assert (done.operations, done.errors, done.early) == (50, 0, 0)
         assert home.engine.sessions(server, agent, "x")[0][1] == "HTTP/3.0 TLSv1.3"
+        pair = pair_of(home, server, EARLY)
+        pair.connect["encrypted"] |= {"http": "3"}
+        proof = server_witness(witnesses.prove(home.engine, TLS, pair, agent, 1)[0])
+    assert not proof.passed
+    assert "of 10 resumed connections, no first request came before the handshake was complete (0-RTT)" in proof.detail
 
 
 def test_a_server_that_no_longer_takes_the_ticket_costs_one_request(home: Site) -> None:

@@ -30,6 +30,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret, reveal
+from enterable import enterable
 from processes import wait_for
 
 WIRE_CRYPT = mechanisms.get("wire-crypt")
@@ -65,7 +66,7 @@ def test_a_directory_without_a_server_is_named(tmp_path: Path, installation: Ins
 
 
 def test_an_unknown_version_or_source_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(enterable(tmp_path)))
     with pytest.raises(MissingServer, match=r"(?s)no Firebird 9\.9 .*known: 4\.0.*--bindir"):
         ENGINE.install("9.9")
     with pytest.raises(UsageError, match="can't be fetched from 'maven'"):

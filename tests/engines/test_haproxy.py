@@ -11,9 +11,10 @@ import pytest
 
 from ciphercost import engines
 from ciphercost.engines import haproxy
+from ciphercost.engines._web import log
 from ciphercost.engines._web.family import OURS
 from ciphercost.load.agent import Agent
-from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.errors import AgentError, RunError, UsageError
 from ciphercost.model.spec import CellSpec
 from ciphercost.plan import resolve
 from conftest import RequireServer
@@ -115,7 +116,25 @@ def test_a_server_that_does_not_insist_on_a_certificate_is_not_proven(
     assert ("but it also accepts a connection" if wrong == "optional" else "no client certificate") in proof.detail
 
 
-def test_a_log_that_names_another_cipher_than_the_client_fails_the_server_witness(
+def test_the_witness_needs_no_line_of_its_log(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    # HAProxy drops a line of its log where another of its threads is writing one.
+    monkeypatch.setattr(log.Log, "read", lambda _: [])
+    factors = {"certificate": "ecdsa-p256"}
+    with home.started(factors) as server, Agent() as agent:
+        agent.connect("x", home.fields(server, "encrypted", factors) | {"connections": 20})
+        rows = haproxy.ENGINE.sessions(server, agent, "x", everywhere=True)
+    assert [row[:2] for row in rows] == [["t", "TLSv1.3"]] * 20
+
+
+def test_a_document_is_no_answer_to_a_witness(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(haproxy, "LINE", "welcome")
+    with home.started() as server, Agent() as agent:
+        agent.connect("x", home.fields(server, "plain"))
+        with pytest.raises(AgentError, match="HAProxy answered only 0 of this witness's 1 requests"):
+            haproxy.ENGINE.sessions(server, agent, "x")
+
+
+def test_a_server_that_names_another_cipher_than_the_client_fails_the_server_witness(
     home: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(haproxy, "LINE", haproxy.LINE.replace("%[ssl_fc_cipher]", "TLS_AES_128_CCM_SHA256"))

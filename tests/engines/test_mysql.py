@@ -29,6 +29,7 @@ from ciphercost.load.connection_string.option_files import GROUPS, parse_options
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import reveal
 from conftest import RequireServer
+from enterable import enterable
 from mysql_servers import SERVERS, TLS, ServerCopies, server_copies
 from processes import opened
 
@@ -287,7 +288,7 @@ def test_mysql_and_mariadb_are_told_apart(home: ServerCopies) -> None:
 def test_an_unavailable_version_is_an_error_with_reasons(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(enterable(tmp_path)))
     with pytest.raises(MissingServer, match=r"(?s)debian: .*no such version.*apt: .*--bindir"):
         engines.get(name).install("4.1")
     with pytest.raises(UsageError, match="did you mean 'debian'"):

@@ -42,6 +42,7 @@ from ciphercost.model.errors import MissingServer, RunError, UsageError
 from ciphercost.model.secret import reveal
 from ciphercost.prove.client_witness import negotiation_mismatch
 from conftest import Require, RequireServer
+from enterable import enterable
 from processes import opened
 
 TLS = mechanisms.get("tls")
@@ -399,7 +400,7 @@ def test_another_version_in_the_directory_is_named(require_postgresql: Installat
 
 
 def test_if_no_source_has_it_each_gives_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(enterable(tmp_path)))
     with pytest.raises(MissingServer, match=r"(?s)debian: .*PostgreSQL 9\b.*apt: .*maven: .*PostgreSQL 9\b.*--bindir"):
         ENGINE.find("9")
     with pytest.raises(UsageError, match="did you mean 'debian'"):

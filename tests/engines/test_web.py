@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -422,8 +423,26 @@ def test_a_suite_that_the_certificate_can_not_serve_is_refused(home: Site, serve
 
 def test_a_note_that_was_not_sent_is_not_found(home: Site, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(server, WebServer)
-    monkeypatch.setattr(log, "WAIT_SECONDS", 0.1)
+    monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.1")
     assert server.log.noted("0123456789abcdef", 1) == []
+
+
+def test_a_line_of_the_log_may_come_as_late_as_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, now = tmp_path / "access.log", [0.0]
+    path.write_text("ab\tTLSv1.3\tX\t.\t-\t-\n")
+
+    def sleep(_: float) -> None:
+        now[0] += 1.0
+        if now[0] == 50.0:
+            with path.open("a") as file:
+                file.write("ab\tTLSv1.3\tX\t.\t-\t-\n")
+
+    monkeypatch.setenv("CIPHERCOST_TIMEOUT", "30")
+    monkeypatch.setattr(log, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    assert len(log.Log(path).noted("ab", 2)) == 2
+    assert now[0] == 50.0
+    assert log.Log(path).noted("cd", 1) == []
+    assert now[0] == pytest.approx(50.0 + 2 * 30.0, abs=1.5)
 
 
 @pytest.mark.parametrize(

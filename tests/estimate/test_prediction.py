@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ciphercost.estimate import model_error, parts, prediction, unit_costs
 from ciphercost.model.constrained_types import BY_SOCKET
 from ciphercost.model.errors import UsageError
-from ciphercost.model.prediction import Load, Prediction
+from ciphercost.model.prediction import Load, Prediction, Source
 from ciphercost.model.result import Cell, Part, Result, Warning_
 from ciphercost.report import prediction_text
 from test_parts import cell, cells
@@ -204,6 +204,22 @@ def test_each_statement_of_a_transaction_pays_for_its_own_round_trip() -> None:
     single, seven = (one(exact(), msgspec.structs.replace(LOAD, round_trips=trips)) for trips in (1.0, 7.0))
     assert seven.added_us.value - single.added_us.value == pytest.approx(6 * TRUTH[1], rel=1e-3)
     assert "for its 7 round trips" in " ".join(prediction_text.page([seven]).split())
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "words"),
+    [
+        ("round_trips", 1.0, "- 1 round trip per operation:"),
+        ("round_trips", 1.5, "- 1.5 round trips per operation:"),
+        ("value searched", 1.0, "- 1 search/s:"),
+        ("page read", 1.0, "- 1 page read/s:"),
+        ("rate", 1.0, "- 1 operation/s:"),
+        ("cores", 10.0, "- 10 cores:"),
+    ],
+)
+def test_one_of_something_is_not_several(figure: str, value: float, words: str) -> None:
+    predicted = msgspec.structs.replace(one(exact()), sources=[Source(figure, value, "a log")])
+    assert words in prediction_text.page([predicted])
 
 
 def test_a_fitted_cell_counts_its_own_statements() -> None:

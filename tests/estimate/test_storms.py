@@ -69,6 +69,26 @@ def test_the_mirrored_order_takes_a_drift_out_of_the_ratio(ratio: float, drift: 
     assert found.arms["plain"].change["latency_p99_during"].ratio == pytest.approx(4, rel=5e-3)
 
 
+def test_the_changes_of_both_arms_are_compared_in_the_same_blocks() -> None:
+    """Before the storm both arms differ by a third; during it the encrypted one falls twice as far, in every block."""
+    every = [
+        msgspec.structs.replace(
+            one,
+            rate=0.0,
+            kind="saturated",
+            before=answer(3000 if one.arm == "plain" else 2000, 1.0),
+            during=answer(1500 if one.arm == "plain" else 500, 1.0),
+        )
+        for one in slices(1.0, sessions=3, blocks=1)
+    ]
+    found = storms.result(every, "full")
+    assert found is not None
+    assert (found.kind, found.rate) == ("saturated", 0)
+    assert found.arms["plain"].change["throughput_during"].ratio == pytest.approx(0.5)
+    assert found.arms["encrypted"].change["throughput_during"].ratio == pytest.approx(0.25)
+    assert found.change["throughput_during"].ratio == pytest.approx(0.5)
+
+
 def test_a_failed_storm_spoils_its_block_and_the_cell_says_so() -> None:
     every = slices(2.0)
     broken = [
@@ -115,6 +135,17 @@ def test_a_quantile_needs_operations_beyond_it() -> None:
 
 def test_fewer_than_two_blocks_give_no_figure() -> None:
     assert storms.result(slices(1.5, blocks=1), "quick") is None
+
+
+def test_a_part_in_which_nothing_was_done_is_told() -> None:
+    every = slices(1.5)
+    assert storms.NOTHING not in {one.code for one in storms.with_storm(cell(), every, "quick").warnings}
+    every[2] = msgspec.structs.replace(every[2], during=answer(0, 1.0))
+    found = storms.with_storm(cell(), every, "quick")
+    assert found.storm is not None
+    assert "throughput_during" not in found.storm.ratios
+    (warning,) = [one for one in found.warnings if one.code == storms.NOTHING]
+    assert f"in a part of 1 of 16 storms ({every[2].arm}: during)" in warning.text
 
 
 def test_a_figure_that_the_arms_have_in_different_sessions_is_left_out() -> None:

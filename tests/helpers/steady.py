@@ -6,20 +6,27 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from ciphercost.model.result import Result
 
 TRIES = 3
+T = TypeVar("T")
+
+
+def tried(run: Callable[[Path], T], directory: Path, good: Callable[[T], bool]) -> tuple[T, Path]:
+    """(outcome of `run(own)`, `own`): calls it with a new directory in `directory` for each try, until the outcome is `good`."""
+    for number in range(TRIES):
+        own = directory / f"run-{number}"
+        outcome = run(own)
+        if good(outcome):
+            break
+    return outcome, own
 
 
 def measured(measure: Callable[[Path], Result], directory: Path) -> tuple[Result, Path]:
     """(result of `measure(directory)`, directory): calls it with a new directory for each try."""
-    for number in range(TRIES):
-        own = directory / f"run-{number}"
-        result = measure(own)
-        if all(cell.status != "no-steady-state" for cell in result.cells):
-            break
-    return result, own
+    return tried(measure, directory, lambda result: all(cell.status != "no-steady-state" for cell in result.cells))
 
 
 def command(
@@ -46,9 +53,5 @@ def _entries(directory: Path) -> set[Path]:
 
 def printed(run: Callable[[Path], tuple[int, str]], directory: Path) -> tuple[int, str, Path]:
     """(exit status, output, its directory) of a command: calls `run` with a new directory for each try."""
-    for number in range(TRIES):
-        own = directory / f"run-{number}"
-        status, output = run(own)
-        if "NO STEADY STATE" not in output:
-            break
+    (status, output), own = tried(run, directory, lambda done: "NO STEADY STATE" not in done[1])
     return status, output, own

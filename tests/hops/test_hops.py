@@ -41,6 +41,8 @@ QUICK = ("--quick", "--time", "4s", "--no-latency", "--no-progress")
 CARRIED = [
     ("postgresql@15", "pgbouncer", "hop"),
     ("postgresql@15", "pgbouncer", "server"),
+    ("postgresql@15", "odyssey", "hop"),
+    ("postgresql@15", "odyssey", "server"),
     ("postgresql@15", "haproxy", "hop"),
     ("postgresql@18", "haproxy", "server"),
     ("postgresql@15", "envoy", "hop"),
@@ -65,6 +67,8 @@ LEGS = {
     ("envoy", "server"): "absent absent",
     ("pgbouncer", "hop"): "absent visible",
     ("pgbouncer", "server"): "absent absent",
+    ("odyssey", "hop"): "absent visible",
+    ("odyssey", "server"): "absent absent",
     ("stunnel", "hop"): "absent visible",
     ("two-envoys", "hop"): "visible absent visible",
     ("two-envoys", "server"): "absent absent absent",
@@ -164,6 +168,7 @@ def processes_named(root: int, name: str) -> list[int]:
 REFUSED = [
     ({"engine": "mysql", "factors": {"hop": "haproxy"}}, r"asks the server for TLS in its own protocol.*ends=server"),
     ({"engine": "nginx", "factors": {"hop": "pgbouncer"}}, r"PgBouncer speaks PostgreSQL's protocol only"),
+    ({"engine": "nginx", "factors": {"hop": "odyssey"}}, r"Odyssey speaks PostgreSQL's protocol only"),
     ({"engine": "nginx", "factors": {"hop": "haproxi"}}, r"did you mean 'haproxy'"),
     (
         {"engine": "nginx", "factors": {"hop": "haproxy", "resumption": "tickets"}},

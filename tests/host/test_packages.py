@@ -34,6 +34,7 @@ from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import Require
+from enterable import enterable
 from processes import wait_for
 
 
@@ -86,6 +87,32 @@ def test_a_kept_root_is_made_once_and_found_again(cache: Path) -> None:
     assert len(roots) == 1
     assert package_cache.installed("thing") == [first]
     assert (cache / "thing" / "1-maven" / "bin").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.usefixtures("private_umask")
+def test_servers_get_to_their_programs_whatever_the_umask_is(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path_factory.mktemp("above") / "new" / "cache"
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(cache))
+    kept = package_cache.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", "."))
+    enterable(cache.parents[1])
+    assert run_ownership.out_of_reach(Path(kept.location)) == ""
+    for place in (cache, cache / "thing", cache / "thing" / "1"):
+        assert place.stat().st_mode & 0o777 == 0o755, place
+
+
+def test_a_cache_that_servers_can_not_get_to_is_refused_before_anything_is_fetched(
+    cache: Path, require: Require
+) -> None:
+    require(os.geteuid() == 0, "needs root: another user's servers run as that user")
+    enterable(cache.parent)
+    cache.chmod(0o700)
+    with pytest.raises(
+        UsageError, match=rf"nobody can't reach {cache}: {cache} is closed to others .`chmod o\+x {cache}` opens it"
+    ):
+        engines.get("valkey").install()
+    assert list(cache.iterdir()) == []
 
 
 def test_two_simultaneous_requests_fetch_once(cache: Path) -> None:
@@ -268,7 +295,7 @@ def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path
 def test_postgresql_comes_from_maven_and_runs(cache: Path, require: Require, capfd: pytest.CaptureFixture[str]) -> None:
     require(maven.maven_client(), "mvn (Debian: apt-get install maven)")
     engine = engines.get("postgresql")
-    _opened(cache)
+    enterable(cache)
     installation = engine.install(NEWEST, "maven")
     assert installation.version.startswith(f"{NEWEST}.")
     captured = capfd.readouterr()
@@ -312,7 +339,7 @@ def test_a_debian_suite_is_fetched_without_mmdebstrap_and_runs_in_place(
 ) -> None:
     monkeypatch.setattr(debian, "mmdebstrap_possible", lambda: False)
     require(not debian.debian_possible(), debian.debian_possible())
-    _opened(cache)
+    enterable(cache)
     installation = engines.get("nginx").install("1.22", "debian")
     assert installation.version.startswith("1.22.")
     assert (installation.source, installation in list(engines.get("nginx").available())) == ("debian", True)
@@ -324,7 +351,7 @@ def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_it
 ) -> None:
     require(not debian.apt_possible(), debian.apt_possible())
     before = sorted(Path("/var/lib/apt/lists").iterdir()), sorted(Path("/var/cache/apt").rglob("*"))
-    _opened(cache)
+    enterable(cache)
     engine = engines.get("postgresql")
     installation = engine.install("", "apt")
     assert installation.source == "apt"
@@ -355,7 +382,7 @@ def test_the_build_with_the_old_openssl_is_used_last(cache: Path) -> None:
 
 def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:
     require(not debian.debian_possible(), debian.debian_possible())
-    _opened(cache)
+    enterable(cache)
     installation = engines.get("postgresql").install("17", "debian")
     assert installation.version.startswith("17.")
     assert version_of(Path(installation.location)) == installation.version
@@ -368,10 +395,3 @@ def test_every_suite_and_archive_is_of_a_supported_version() -> None:
     assert set(SUITES) <= {"14", "15", "16", "17", "18"}
     assert {version for _, version in ARTIFACTS} == {"14", "15", "16", "17", "18"}
     assert all(re.fullmatch("[0-9a-f]{64}", artifact.sha256) for artifact in ARTIFACTS.values())
-
-
-def _opened(path: Path) -> None:
-    """pytest's directories are 0700; servers run as another user when we are root."""
-    for directory in (path, *path.parents):
-        if directory.stat().st_uid == os.geteuid() and directory.stat().st_mode & 0o077 == 0:
-            directory.chmod(0o711)

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
 from ciphercost.host import scheduling
 from ciphercost.host.scheduling import Scheduling
+from processes import wait_for
 
 ECHO = """
 import mmap, sys, threading
@@ -38,6 +40,12 @@ def echo() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
+def wait_until_asleep(process: subprocess.Popen[str]) -> None:
+    """A process that still runs finds its next line without having slept: then nobody has to wake it up."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_for("the process to sleep", lambda: stat.read_text().rpartition(") ")[2].startswith("S"))
+
+
 def say(process: subprocess.Popen[str], word: str) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
@@ -57,6 +65,7 @@ def test_every_wake_up_is_counted() -> None:
         counters.refresh([process.pid])
         before = level(counters)
         for _ in range(100):
+            wait_until_asleep(process)
             say(process, "hello")
         woken = level(counters)[0] - before[0]
     assert woken >= 100

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import deadlines
-from ciphercost.host.process_state import died_of
+from ciphercost.host.process_state import died_of, is_stopped
 from ciphercost.host.procfs import tree
 from ciphercost.host.standing import Standing
 from ciphercost.model.errors import RunError
@@ -102,6 +102,24 @@ def test_a_stopped_process_is_an_error_once_it_takes_too_long(
     os.kill(parent.pid, signal.SIGCONT)
     wait_for("it to go on", lambda: not standing.stopped())
     standing.check_answers()
+
+
+def test_a_process_that_is_stopped_again_and_again_is_not_one_that_does_not_answer(
+    parent: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing, now = Standing("the server x", parent.pid), 1000.0
+    os.kill(parent.pid, signal.SIGSTOP)
+    wait_for("it to be stopped", lambda: is_stopped(parent.pid))
+    monkeypatch.setattr("ciphercost.host.process_state.time.monotonic", lambda: now)
+    for _ in range(4):  # no check while it goes on and is stopped again
+        now += 40.0
+        standing.check_answers()
+    for _ in range(30):
+        now += 1.0
+        standing.check_answers()
+    now += 1.0
+    with pytest.raises(RunError, match="is stopped, so it does not answer"):
+        standing.check_answers()
 
 
 @pytest.mark.parametrize(

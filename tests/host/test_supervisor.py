@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.supervisor_channel import Channel
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
+from conftest import Require
+from enterable import enterable
 from processes import PATIENCE, marked, wait_for
 
 NOTHING = Entry("mount", "/nowhere")
@@ -38,6 +41,20 @@ def run_supervisor() -> Iterator[Supervisor]:
 
 
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_program_that_servers_can_not_get_to_is_named_with_its_closed_directory(
+    run_supervisor: Supervisor, tmp_path: Path, require: Require
+) -> None:
+    require(os.geteuid() == 0, "needs root: another user's servers run as that user")
+    closed = enterable(tmp_path) / "closed"
+    closed.mkdir(mode=0o700)
+    shutil.copy("/bin/true", closed / "true")
+    with pytest.raises(
+        RunError, match=f"can't start {closed}/true: .*: {closed} is closed to others .`chmod o.x {closed}` opens it"
+    ):
+        run_supervisor.run([closed / "true"], user=run_ownership.server_user())
+    assert run_supervisor.run([closed / "true"]) == ""  # as ourselves
 
 
 def test_a_process_runs_with_its_own_user_cores_mark_and_empty_input(run_supervisor: Supervisor) -> None:

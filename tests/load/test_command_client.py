@@ -16,6 +16,7 @@ import pytest
 
 from ciphercost.host import deadlines
 from ciphercost.host.procfs import tree
+from ciphercost.host.readable_files import readable_files
 from ciphercost.load.command_client import CommandClient, Place
 from ciphercost.model.command_load import CommandLoad
 from ciphercost.model.errors import AgentError
@@ -171,6 +172,12 @@ def test_output_without_usable_figures_is_refused(client: Make, command: str, wo
     assert words in str(refused(client(command)))
 
 
+def test_what_standard_error_says_of_unusable_output_is_told(client: Make) -> None:
+    error = str(refused(client("sh -c 'echo half a table; echo lost the broker, password=geheim 1>&2'")))
+    assert "its output begins with 'half a table'" in error
+    assert "its standard error ends with 'lost the broker, password=[hidden]" in error
+
+
 def test_what_hangs_is_killed_at_its_deadline(client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, "0.1")
     error = refused(client("sh -c 'echo waiting 1>&2; sleep 600; true'"), seconds=0.5)
@@ -226,6 +233,15 @@ def test_a_password_in_an_error_is_hidden(client: Make) -> None:
 def test_a_command_gets_the_environment_with_its_passwords(client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "geheim")
     assert client("sh -c 'test $PGPASSWORD = geheim'", operations=1).slice("plain", 1.0).operations == 1
+
+
+@pytest.mark.usefixtures("private_umask")
+def test_a_command_has_the_users_umask(client: Make, script: Script, tmp_path: Path) -> None:
+    """Not the one that a run has for its servers' sake."""
+    command = script(f"umask > {tmp_path}/umask; echo '{LINE}'")
+    with readable_files():
+        client(command).slice("plain", 1.0)
+    assert (tmp_path / "umask").read_text() == "0077\n"
 
 
 def test_a_rate_that_was_set_is_refused(client: Make) -> None:

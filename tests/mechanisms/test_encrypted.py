@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ciphercost.engines import StartRequest
+import file_arms
 from ciphercost.engines.capabilities.storage import Spill
 from ciphercost.engines.duckdb import ENGINE, LOADED
-from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.volumes.volume import Volume
-from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import encrypted
-from ciphercost.mechanisms._rest import ArmAtRest, AtRestContext
+from ciphercost.mechanisms._rest import ArmAtRest
 from ciphercost.mechanisms.encrypted import KEY_FILE, MECHANISM, judge, openssl_inside
-from ciphercost.model import run_directory
 from ciphercost.model.connection import Changes
-from ciphercost.model.constrained_types import CANARY_TABLE
 from ciphercost.model.errors import AgentError
 from ciphercost.model.secret import Secret, reveal
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.provision import cache
+from file_arms import CANARY, path_of
 
-CANARY = b"canary0123456789abcdef0123456789abcdef"
+FILLING = (
+    "CREATE TABLE filling AS SELECT n, md5(n::varchar) AS t FROM range(20000) AS s(n)",
+    "CHECKPOINT",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,32 +35,7 @@ def installation(require_server: Callable[[str], Installation]) -> Installation:
     return require_server("duckdb")
 
 
-@contextmanager
-def arms(**factors: str) -> Iterator[dict[Arm, ArmAtRest]]:
-    """Both files, filled in the same way by separate processes; one row is only in the write-ahead log."""
-    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, ExitStack() as agents:
-        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
-        rest = AtRestContext(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_supervisor)
-        looks: dict[Arm, ArmAtRest] = {}
-        for arm in ARMS:
-            directory = scratch / arm
-            ENGINE.initialise(rest.installation, directory, run_supervisor)
-            server = ENGINE.start(StartRequest(rest.installation, directory, run_supervisor))
-            arm_fields = MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
-            fields = cache.joined(server.connection(), arm_fields).alone
-            agent = agents.enter_context(Agent())
-            agent.connect("look", fields)
-            looks[arm] = ArmAtRest(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
-            looks[arm].query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
-            looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
-            looks[arm].query("CREATE TABLE filling AS SELECT n, md5(n::varchar) AS t FROM range(20000) AS s(n)")
-            looks[arm].query("CHECKPOINT")
-            looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
-        yield looks
-
-
-def path_of(look: ArmAtRest) -> Path:
-    return Path(str(look.connect.path))
+arms = partial(file_arms.arms, ENGINE, MECHANISM, FILLING)
 
 
 def wal_of(look: ArmAtRest) -> Path:

@@ -16,7 +16,7 @@ from ciphercost.host import mounts, run_ownership, tools, volumes
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState
-from ciphercost.model.errors import MissingServer
+from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.spec import ARMS, Arm
 from conftest import RequirePossible
 from processes import wait_for
@@ -34,6 +34,19 @@ def test_what_is_written_rests_in_clear_in_one_arm_alone(cipher: str) -> None:
         seen = both(mechanism, rest, scratch)
     assert min(seen["plain"]) > 0, "a search that can't find unencrypted data proves nothing"
     assert seen["encrypted"] == (0, 0)
+
+
+def test_a_daemon_that_mounts_another_kind_of_file_system_is_named_with_both_kinds() -> None:
+    with resting("gocryptfs", scrypt="10") as (_, rest, scratch):
+        place, below = scratch / "shown", scratch / "below"
+        for directory in (place, below):
+            directory.mkdir()
+        mount = fuse.Fuse(rest.supervisor, place, [fuse.passing(), below, place], "fuse.other")
+        with pytest.raises(
+            RunError, match=r"of kind 'fuse\.passing' at .*, not 'fuse\.other'; start it with -o subtype=other"
+        ):
+            mount.mount()
+        assert not mounts.is_mounted(place)
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])

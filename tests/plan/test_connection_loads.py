@@ -22,6 +22,8 @@ CELL = CellSpec("postgresql", "tls", workload="storm")
 @given(st.integers(1, 10_000), st.integers(1, 10_000))
 def test_a_storm_is_read_as_it_is_written(rate: int, clients: int) -> None:
     assert connection_loads.storm_of(f"{rate}").rate == connection_loads.storm_of(f"{rate}/s").rate == rate
+    saturated = connection_loads.storm_of(f"saturated={rate}")
+    assert (saturated.kind, saturated.rate) == ("saturated", rate)
     assert connection_loads.storm_of(f"failover={clients}").clients == clients
     pool = connection_loads.storm_of(f"rotation={rate}m/{clients}")
     assert (pool.kind, pool.every_s, pool.clients) == ("rotation", 60.0 * rate, clients)
@@ -66,6 +68,9 @@ def test_workloads_imply_what_they_are_for() -> None:
         ({"connections": 100, "bandwidth": "100mbit"}, "over loopback"),
         ({"max_rate": 100.0, "regime": "latency"}, "--max-rate"),
         ({"storm": "0"}, "above 0"),
+        ({"storm": "saturated"}, "write --storm 160"),
+        ({"storm": "saturated=0"}, "above 0"),
+        ({"storm": "saturated=160", "rate": 500.0}, "remove --rate, or write --storm 160"),
         ({"storm": "rotation=30m"}, "rotation=30m/15"),
         ({"storm": "failover=0"}, "from 1 to 10,000"),
     ],

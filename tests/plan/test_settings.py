@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ciphercost import engines, mechanisms
@@ -190,6 +192,16 @@ def test_a_secrets_value_is_not_repeated() -> None:
 )
 def test_a_servers_message_stands_without_its_time_and_place(line: str, words: str) -> None:
     assert message(line) == words
+
+
+@pytest.mark.parametrize("name", engines.names())
+def test_patterns_of_settings_are_in_canonical_spelling(name: str) -> None:
+    """A name has `_` for `-` when it is compared, so a pattern with `-` would never match."""
+    engine = engines.get(name)
+    if isinstance(engine, TakesSettings):
+        patterns = [engine.kept_settings, *(decided.names for decided in engine.decided_settings)]
+        outside_of_sets = [re.sub(r"\[[^\]]*\]", "", pattern) for pattern in patterns]
+        assert [pattern for pattern in outside_of_sets if "-" in pattern or pattern != pattern.lower()] == []
 
 
 def test_the_setting_that_the_server_names_is_blamed() -> None:

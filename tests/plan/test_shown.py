@@ -57,6 +57,7 @@ def test_a_factor_that_the_workload_cannot_show_is_named(
     [
         (POSTGRESQL, {}),  # nobody asked
         (POSTGRESQL, {"cipher": "chacha20"}),
+        (CellSpec("postgresql", "tls", workload="storm"), {"certificate": "ecdsa-p256", "version": "1.2"}),
         (CellSpec("postgresql", "tls", workload="connect"), {"group": "x25519", "version": "1.2", "verify": "ca"}),
         (CellSpec("postgresql", "tls", per_request=True), {"group": "x25519"}),
         (CellSpec("nginx", "tls", workload="shop"), {"resumption": "cache"}),

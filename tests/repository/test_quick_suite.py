@@ -24,6 +24,7 @@ SERVERS = {
     "firebird": "test_real_firebird.py::test_a_cell_is_proven_and_measured[",
     "sqlite": "test_real.py::test_a_cell_is_proven_and_measured[sqlite:sqlcipher",
     "duckdb": "test_real.py::test_a_cell_is_proven_and_measured[duckdb:encrypted-workload-summarize",
+    "turso": "test_real.py::test_a_cell_is_proven_and_measured[turso:turso-encryption",
     "nginx": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[nginx",
     "apache": "test_real_web.py::test_a_file_with_what_sendfile_is_worth_beside_it[apache",
     "caddy": "test_real_web.py::test_a_server_that_never_uses_sendfile_has_no_control[caddy",
@@ -108,6 +109,11 @@ FAILS: dict[str, dict[str, str]] = {
         "client": "test_witnesses.py::test_a_plain_file_as_the_encrypted_arm_fails_every_witness",
     },
     "tls": TRANSIT,
+    "turso-encryption": {
+        "server": "test_turso_encryption.py::test_a_file_with_another_cipher_than_was_asked_for_fails_the_server_witness",
+        "disk": "test_turso_encryption.py::test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen",
+        "client": "test_witnesses.py::test_a_plain_file_as_the_encrypted_arm_fails_every_witness",
+    },
     "wire-crypt": dict.fromkeys(
         ("server", "wire", "client"), "test_real_firebird.py::test_an_encrypted_arm_in_clear_is_found_out"
     ),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import ciphercost
 import user_strings
 
 MODULE = '''"""A module."""
@@ -55,3 +59,14 @@ def test_the_whole_project_is_listed_by_file_and_line() -> None:
     assert ("src/ciphercost/commands/run.py", "help") in at
     assert ("src/ciphercost/plan/specs.py", "error") in at
     assert ("src/ciphercost/load/workloads/connect.toml", "title") in at
+
+
+def test_a_share_has_a_space_before_its_percent_sign() -> None:
+    """Python's own format of a share has none, so one function writes them all."""
+    wrong = [
+        f"{path.name}:{number}"
+        for path in Path(ciphercost.__file__).parent.rglob("*.py")
+        for number, line in enumerate(path.read_text().split("\n"), 1)
+        if re.search(r":[^{}\s]*%\}", line)
+    ]
+    assert wrong == [], "use model.shares"

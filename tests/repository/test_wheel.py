@@ -167,7 +167,7 @@ def test_every_study_loads_and_answers(study: str, environment: Environment, tmp
     if "scale" not in catalogue.entry(study).options:
         line = refused(environment, ["replicate", study, "--scale", "3"], tmp_path)
         assert "no option --scale" in line
-        assert "cybertec-tde-cost, postgres-tde and volume-encryption" in line
+        assert "cybertec-tde-cost, pg-tde-small-cost, postgres-tde and volume-encryption" in line
 
 
 # ── extras ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -71,6 +71,19 @@ def test_own_keys_are_measured_with_the_right_to_read_them_alone(user_store: Sto
     assert re.search(rf"\b{user_store.name} \d+\.\d+", output), "its version is what it said at the login"
 
 
+def test_a_storm_on_own_keys_needs_no_more_rights(user_store: Store, tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text(OWN)
+    argv = ("run", user_store.target, *user_store.urls, "--ca", str(user_store.ca), "--sql", "own.txt", *SHORT)
+    before = user_store.state()
+    storm = ("--storm", "400", "--clients", "4", "--rate", "500", "--json", "out.json")
+    status, output = asked(user_store, tmp_path, *argv, *storm)
+    assert status == 0, output
+    assert user_store.state() == before
+    (cell,) = result_of(tmp_path)["cells"]
+    assert {"back_p50", "back_last"} <= set(cell["storm"]["ratios"])
+    assert not cell["storm"]["arms"]["encrypted"].get("errors")
+
+
 def test_both_ports_are_proven_and_the_control_is_the_plain_one(user_store: Store, tmp_path: Path) -> None:
     before = user_store.state()
     status, output = asked(

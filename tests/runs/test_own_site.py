@@ -85,6 +85,16 @@ def test_a_site_that_closes_and_compresses_gets_a_line_for_each(
     assert sum("accept-encoding" in request.headers for server in site for request in server.seen) == 1
 
 
+def test_a_storm_on_a_site_counts_those_that_come_back(tmp_path: Path, site_pki: pki.Pki) -> None:
+    given = ("--storm", "100", "--rate", "100", "--json", "out.json")
+    status, words, _ = run(odd_sites.steady, site_pki, tmp_path, *given)
+    assert status == 0, words
+    storm = result_of(tmp_path)["cells"][0]["storm"]
+    assert "back_last" in storm["ratios"]
+    for arm in storm["arms"].values():
+        assert arm["wanted"] > 0 == arm.get("refused", 0)
+
+
 REFUSED: dict[str, tuple[Page, tuple[str, ...], tuple[str, ...]]] = {
     # page, options, words
     "http to https": (odd_sites.to_https, (), ("so it enforces encryption and has no plain arm", "measure a copy")),

@@ -14,9 +14,12 @@ import pytest
 import fake as fake_agent
 from ciphercost.load import workloads
 from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import MissingServer
 from ciphercost.model.result import Cell, Result
+from ciphercost.model.run_directory import Record
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.plan import schedule, settled
+from ciphercost.model.study import StudyRecord
+from ciphercost.plan import schedule, settled, specs
 from ciphercost.runs import conclude, html_page, pipeline
 from fake import Fake
 
@@ -86,7 +89,7 @@ def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_conn
     )
     monkeypatch.setattr(workloads, "get", lambda _: workload)
     cells = [CellSpec("null", "busy", workload="thoughtful", clients=5)]
-    pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
+    pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=10.0), tmp_path / "run")
     facts = run_directory.read_facts(tmp_path / "run").cells[0]
     assert (facts.arrivals, facts.think_s, facts.rate) == ("random", 2.0, 0.8 * 5 / 2)
     slices = [request for line in sent.read_text().splitlines() if (request := json.loads(line))["type"] == "slice"]
@@ -118,15 +121,13 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
             seed=seed,
             mode="quick",
             sessions=1,
-            time=60.0,
+            time=20.0,
             latency=False,
         )
         pipeline.run(spec, tmp_path / name)
-        orders.append(
-            [record.order for record in run_directory.read_slices(tmp_path / name) if record.phase == "capacity"][
-                : 5 * 20
-            ]
-        )
+        records = run_directory.read_slices(tmp_path / name)
+        orders.append([record.order for record in records if record.phase == "capacity"][: 5 * 20])
+    assert len(orders[0]) == 5 * 20
     assert orders[0] == orders[1] != orders[2]
 
 
@@ -138,7 +139,7 @@ def test_all_that_is_done_to_both_arms_is_done_first_to_the_one_that_the_seed_sa
     fake("--sd 0.005")
     wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(sent))} | exec ", 1))
     cells = [CellSpec("null", "busy", regime="one-core")]
-    pipeline.run(Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=30.0, latency=False), tmp_path / "run")
+    pipeline.run(Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=4.0, latency=False), tmp_path / "run")
     first, second = schedule.arms(seed, 0, 1)
     lines = [json.loads(line) for line in sent.read_text().splitlines()]
     assert [request["arm"] for request in lines if request["type"] == "connect" and request["arm"] in ARMS] == [
@@ -206,6 +207,25 @@ def test_operations_longer_than_a_slice_are_a_failed_cell_that_says_so(tmp_path:
     cell = measure(tmp_path, time=60.0).cells[0]
     assert cell.status in ("failed", "no-steady-state")
     assert "--time" in cell.reason
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_missing_server_leaves_no_directory_in_the_way_of_the_next_try(
+    measured: bool, tmp_path: Path, fake: Fake
+) -> None:
+    fake("--sd 0.01")
+
+    def search(record: Record, *_: object) -> None:
+        if measured:
+            record.save_study(StudyRecord(1, "a", "null", "busy"))
+        raise MissingServer("no such server was found")
+
+    plan = specs.plan(Spec(cells=[CellSpec("null", "busy", regime="one-core")], mode="quick", sessions=1, time=10.0))
+    with pytest.raises(MissingServer, match="no such server was found"):
+        pipeline.run_in(plan, tmp_path / "run", before=search)
+    assert (tmp_path / "run").exists() is measured
+    if not measured:
+        assert pipeline.run_in(plan, tmp_path / "run")[0].cells[0].status == "ok"
 
 
 def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake) -> None:

@@ -76,6 +76,7 @@ def result_of(tmp_path: Path) -> dict[str, Any]:
         ("duckdb:encrypted", ("--workload", "scan")),
         ("duckdb:encrypted", ("--workload", "insert")),
         ("duckdb:encrypted", ("--workload", "bulk-load")),
+        ("turso:turso-encryption", ("--workload", "insert", "--rows", "2000")),
         ("null:busy", ()),
     ],
     ids=lambda value: (
@@ -86,8 +87,8 @@ def result_of(tmp_path: Path) -> dict[str, Any]:
 def test_a_cell_is_proven_and_measured(
     tmp_path: Path, require_server: RequireServer, target: str, extra: tuple[str, ...]
 ) -> None:
-    if target.startswith("duckdb"):
-        require_server("duckdb")
+    if (server := target.partition(":")[0]) in ("duckdb", "turso"):
+        require_server(server)
     # Inserting the usual number of rows into SQLite is most of a short run's work.
     few = ("--rows", "2000") if target.startswith("sqlite") and not extra else ()
     done = measured("run", target, *SHORT, *extra, *few, "--json", "out.json", cwd=tmp_path)

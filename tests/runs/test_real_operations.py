@@ -106,14 +106,17 @@ def test_an_existing_database_file_is_encrypted(tmp_path: Path) -> None:
 
 
 def fill(small: Path, left: int, ended: threading.Event) -> None:
-    """Once a run is about to make its first backup, take all of its disk but `left` bytes."""
-    while not ended.is_set():
+    """From when a run is about to make its first backup, take all of its disk but `left` bytes, and what a backup gives back, too."""
+    taken = 0
+    while not ended.wait(0.002):
         if any((small / "scratch").glob("*/cell-0/operation")):
-            free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
-            with contextlib.suppress(OSError), (small / "filler").open("wb") as file:  # the run may write meanwhile
-                os.posix_fallocate(file.fileno(), 0, max(1, free - left))
-                return
-        ended.wait(0.002)
+            more = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize - left
+            if more <= 0:
+                continue
+            # The run may write meanwhile.
+            with contextlib.suppress(OSError), (small / "filler").open("ab") as file:
+                os.posix_fallocate(file.fileno(), taken, more)
+                taken = file.seek(0, os.SEEK_END)
 
 
 def test_a_disk_that_is_full_is_one_line_and_nothing_is_left(tmp_path: Path, require: Require) -> None:

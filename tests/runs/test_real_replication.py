@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import ciphercost
 import processes
 import short
+import test_resume
 from ciphercost.engines._postgresql_replication import PostgresqlReplication
 from ciphercost.engines.capabilities.replication import Ask, ReplicationLink
 from ciphercost.estimate import results
@@ -23,13 +25,14 @@ from ciphercost.host.procfs import tree
 from ciphercost.model import run_directory
 from ciphercost.model.replication import KINDS, ReplicationEvent
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.runs import anonymize
+from ciphercost.runs import anonymize, resume
 from conftest import RequireServer
 from test_real import result_of
 
 CLI = Path(sys.executable).parent / "ciphercost"
 RUN = ("--workload", "replication", "--rows", "300", "--set", "changes=100", "--quick", "--no-progress")
 FIGURES = {"lag", "catch_up", "copy"}
+STORES = ("valkey", "redis")
 
 
 def measured(place: Path, engine: str) -> dict[str, Any]:
@@ -60,8 +63,9 @@ def proofs(cell: dict[str, Any]) -> dict[tuple[str, str], str]:
         ("mariadb", "rose by 0", "rose by 1", "mariadb-dump"),
         ("mysql", "dump thread: TCP/IP", "dump thread: SSL/TLS TLSv1.3", "the clone plugin"),
         ("valkey", "", "", "a full synchronisation"),
+        ("redis", "", "", "a full synchronisation"),
     ],
-    ids=["postgresql", "mariadb", "mysql", "valkey"],
+    ids=["postgresql", "mariadb", "mysql", "valkey", "redis"],
 )
 def test_every_figure_is_there_and_both_links_are_proven(
     tmp_path: Path, require_server: RequireServer, engine: str, plain: str, encrypted: str, copied_by: str
@@ -78,7 +82,7 @@ def test_every_figure_is_there_and_both_links_are_proven(
     found = cell["replication"]
     assert set(found["ratios"]) == FIGURES
     assert all(found["arms"][arm][name] > 0 for arm in ARMS for name in FIGURES)
-    assert (found["copied_by"], found["rows"], found["blocks"]) == (copied_by, 2000 if engine == "valkey" else 100, 3)
+    assert (found["copied_by"], found["rows"], found["blocks"]) == (copied_by, 2000 if engine in STORES else 100, 3)
     assert {"throughput", "server_cpu_per_op"} <= cell["overhead"].keys()
     assert cell["protects"].endswith("between primary and replica")
     events = list(run_directory.read_beside(tmp_path / "run", ReplicationEvent))
@@ -87,6 +91,21 @@ def test_every_figure_is_there_and_both_links_are_proven(
     recorded = json.loads((tmp_path / "run" / "result.json").read_text())["cells"][0]
     assert msgspec.to_builtins(again.cells[0].replication)["ratios"] == recorded["replication"]["ratios"]
     assert "replication.jsonl" in anonymize.shareable(tmp_path / "run")
+
+
+def test_a_killed_run_keeps_the_events_of_its_whole_sessions(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("valkey")
+    cells = [CellSpec("valkey", "tls", workload="replication", rows=300, factors={"changes": "100"})]
+    spec = Spec(cells=cells, seed=3, sessions=2, time=1.0, latency=False, slice_seconds=0.05)
+    test_resume.killed(spec, tmp_path / "run", 5, "lag, backlog, full copy")
+    had = list(run_directory.read_beside(tmp_path / "run", ReplicationEvent))
+    whole = [event for event in had if event.session == 1]
+    assert len(had) - len(whole) == 5
+    result, _ = resume.run_in(tmp_path / "run")
+    assert result.cells[0].replication is not None, result.cells[0].reason
+    events = list(run_directory.read_beside(tmp_path / "run", ReplicationEvent))
+    assert [event for event in events if event.session == 1] == whole
+    assert Counter(event.session for event in events) == {1: len(whole), 2: len(whole)}
 
 
 def test_a_link_that_is_not_encrypted_by_mistake_has_no_number(

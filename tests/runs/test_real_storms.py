@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import short
+import steady
 from ciphercost import hops
 from ciphercost.estimate import results, storms
 from ciphercost.model import run_directory
@@ -70,6 +71,35 @@ def test_the_record_gives_the_same_result_again_and_is_published_whole(stormy: P
     assert msgspec.to_builtins(again.cells[0].storm)["ratios"] == recorded["storm"]["ratios"]
     assert {"storm.jsonl", "memory.jsonl"} <= set(anonymize.shareable(stormy / "run"))
     assert {"storm.jsonl", "memory.jsonl"} <= set(run_directory.read_facts(stormy / "run").hashes)
+
+
+def test_a_storm_beside_saturated_connections_measures_what_it_takes_from_them(
+    tmp_path: Path, require_server: RequireServer
+) -> None:
+    require_server("valkey")
+    options = ("--workload", "storm", "--clients", "4", "--storm", "saturated=400", "-o", "run")
+    quick = [word for word in QUICK if word not in ("--rate", "500")]
+
+    def stormed(place: Path) -> tuple[str, list[StormSlice]]:
+        place.mkdir()
+        done = short.run(["run", "valkey:tls", *options, *quick, "--json", "out.json"], cwd=place)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return " ".join(done.stdout.split()), list(run_directory.read_beside(place / "run", StormSlice))
+
+    def whole(outcome: tuple[str, list[StormSlice]]) -> bool:
+        """On a busy machine nothing may be done in one of the short parts; then there is no change of throughput."""
+        return all(part and part.operations for one in outcome[1] for part in (one.before, one.during))
+
+    (text, slices), place = steady.tried(stormed, tmp_path, whole)
+    (cell,) = result_of(place)["cells"]
+    storm = cell["storm"]
+    assert (storm["kind"], storm["asked"], storm["rate"]) == ("saturated", "saturated=400", 0)
+    for arm in ARMS:
+        assert {"ratio", "low", "high"} <= set(storm["arms"][arm]["change"]["throughput_during"])
+    assert {"ratio", "low", "high"} <= set(storm["change"]["throughput_during"])
+    assert all(one.rate == 0 for one in slices)
+    assert "4 established connections send as fast as they can" in text
+    assert "operations/s during ÷ before, encrypted against plain" in text
 
 
 def test_a_failover_brings_every_client_back_on_a_fresh_server(tmp_path: Path, require_server: RequireServer) -> None:

@@ -44,13 +44,17 @@ if "VIRTUAL_TIME" in os.environ:
     session._cost = lambda asked, began: asked
 
 class Killing(progress.Display):
-    left = int(sys.argv[3])
+    left, begins = int(sys.argv[3]), sys.argv[4]
+    counts = not begins
     def phase(self, cell, session, name):
-        if sys.argv[3] == "0" and (session, name) == (2, "capacity"):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if (session, name) == (2, self.begins):
+            self.counts = True
+            self.kill()
     def slice(self, *_):
-        self.left -= 1
-        if not self.left:
+        self.left -= self.counts
+        self.kill()
+    def kill(self):
+        if self.counts and not self.left:
             os.kill(os.getpid(), signal.SIGKILL)
 
 pipeline.run_in(specs.plan(msgspec.json.decode(sys.argv[1], type=Spec)), Path(sys.argv[2]), Killing())
@@ -78,9 +82,9 @@ def spec_of(cells: list[CellSpec], mode: str = "full", **fields: Any) -> Spec:
     return Spec(cells=cells, seed=7, mode=mode, sessions=sessions, time=60.0, **fields)  # type: ignore[arg-type]
 
 
-def killed(spec: Spec, directory: Path, slices: int) -> None:
-    """Run it, and kill -9 the controller after this many slices; 0: when it starts to measure the second session."""
-    argv = [sys.executable, "-c", KILLED, msgspec.json.encode(spec).decode(), str(directory), str(slices)]
+def killed(spec: Spec, directory: Path, slices: int, begins: str = "") -> None:
+    """Run it, and kill -9 the controller after this many slices. `begins`: from the beginning of this phase of the second session."""
+    argv = [sys.executable, "-c", KILLED, msgspec.json.encode(spec).decode(), str(directory), str(slices), begins]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
@@ -178,7 +182,7 @@ def test_it_can_be_killed_repeatedly(
         "from ciphercost.runs import resume\nresume.run_in(Path(sys.argv[2]), Killing())",
     )
     for _ in range(2):
-        argv = [sys.executable, "-c", again, "", str(tmp_path / "run"), str(len(expected) // 8)]
+        argv = [sys.executable, "-c", again, "", str(tmp_path / "run"), str(len(expected) // 8), ""]
         assert subprocess.run(argv, check=False, timeout=120).returncode == -signal.SIGKILL
     result, _ = resume.run_in(tmp_path / "run")
     assert order(tmp_path / "run") == expected
@@ -223,7 +227,7 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
     cells = [CellSpec("sqlite", "sqlcipher", regime="one-core", rows=200)]
     # A fixed slice length: no pilot, and no session repeated because of a busy machine.
     spec = Spec(cells=cells, seed=3, sessions=3, time=1.0, latency=False, slice_seconds=0.05)
-    killed(spec, tmp_path / "run", 0)
+    killed(spec, tmp_path / "run", 0, "capacity")
     had = {proof.session for _, proof in run_directory.read_proofs(tmp_path / "run")}
     whole = run_directory.read_checkpoint(tmp_path / "run")
     assert whole is not None

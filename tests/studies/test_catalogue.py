@@ -63,7 +63,7 @@ def test_the_list_of_studies_loads_no_study() -> None:
         ("replicate.chosen('mysql-tsl')", "unknown study 'mysql-tsl': did you mean 'mysql-tls'?"),
         (
             "replicate.chosen('mysql-tls', {'scale': 3})",
-            "study mysql-tls has no option --scale, which cybertec-tde-cost, postgres-tde and volume-encryption have; leave it out",
+            "study mysql-tls has no option --scale, which cybertec-tde-cost, pg-tde-small-cost, postgres-tde and volume-encryption have; leave it out",
         ),
         (
             "replicate.chosen('mysql-tls', {'cpu_crypto': 'on'})",

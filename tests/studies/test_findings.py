@@ -291,6 +291,30 @@ def thread_without_a_plain_arm() -> str:
     return f"{row['figure']} {float(row['before']):,.0f} → {float(row['after']):,.0f}"
 
 
+SC = "pg-tde-small-cost"
+
+
+def speed_of_a_copy() -> str:
+    """Seconds for a gigabyte without encryption, if decrypting and encrypting it is 30 % of that."""
+    added = 2 / number(SC, "bandwidth.csv", "gb_s", what="AES-128-CTR")
+    whole = added / (number(SC, "claims.csv", "percent", operation="create-table-as") / 100)
+    assert round(number(SC, "bandwidth.csv", "gb_s", what="disk sequential write") * whole) == 5, "a fifth"
+    return f"{added:.2f} s for each GB, and this is 30 %, then the copy without encryption took {whole:.2f} s for each GB. That is {1 / whole:.1f} GB/s"
+
+
+VS = "valkey-storm"
+
+
+def time_of_a_new_connection() -> str:
+    """Milliseconds of one saturated thread, from the fall with 160 new connections a second."""
+    rates = [
+        number(VS, "figures.csv", when, handshakes="main thread", figure="operations/s")
+        for when in ("before", "during")
+    ]
+    fall = 1 - rates[1] / rates[0]
+    return f"{100 * fall:.1f} % of its time for 160 connections is {1e3 * fall / 160:.2f} ms for each"
+
+
 WT = "web-tls"
 FILES_MB = (3, 10, 13, 24, 30, 73, 167, 250)
 
@@ -455,6 +479,25 @@ def delayed_by_nagle() -> str:
     return f"Of the {before:.0f} s that TLS added to 101 connections through the proxy, {before - after:.0f} were gone"
 
 
+OL = "odyssey-large-value"
+
+
+def odyssey(column: str, pooler: str = "odyssey") -> float:
+    return number(OL, "figures.csv", column, pooler=pooler)
+
+
+def quotient_of_poolers() -> str:
+    return f"20.812 s ÷ 0.714 s is {odyssey('seconds') / odyssey('seconds', 'pgbouncer'):.1f}"
+
+
+def copies_of_what_is_left() -> str:
+    records, size = math.ceil(odyssey("bytes") / 16384), odyssey("bytes")
+    copied = sum(size - 16384 * written for written in range(records))
+    speed = copied / odyssey("seconds") / 1e9
+    assert f"In 20.8 s that is {speed:.1f} GB/s" in studies.get(OL).finding("cause")
+    return f"takes {records:,} writes and {copied / 1e9:.1f} GB of copies"
+
+
 def reads_with_a_replica() -> str:
     least, most = (
         number("volume-encryption", "claims.csv", bound, workload="read", setup="HA") for bound in ("least", "most")
@@ -473,11 +516,50 @@ def test_commands_in_findings_name_what_exists() -> None:
             assert resolve(cell).workload.name == given["--workload"]
 
 
+TE = "turso-encryption"
+
+
+def turso_figure(name: str, arm: str) -> float:
+    return number(TE, "figures.csv", arm, figure=name)
+
+
+def fewer_transactions() -> str:
+    return f"{100 * (1 - turso_figure('transactions', 'encrypted') / turso_figure('transactions', 'plain')):.1f} % fewer transactions"
+
+
+def mixed_of_both_claims() -> str:
+    read, write = (number(TE, "claims.csv", "percent", operation=name) for name in ("read", "write"))
+    more = 100 * (turso_figure("total time", "encrypted") / turso_figure("total time", "plain") - 1)
+    assert f"own runs took {more:.1f} % more" in studies.get(TE).finding("per-cent")
+    return f"would take {0.75 * read + 0.25 * write:.1f} % more time"
+
+
+def rows_in_the_end() -> str:
+    return f"had {turso_figure('write operations', 'plain'):,.0f} rows in the end"
+
+
+def found_by_reads() -> str:
+    found = [turso_figure("reads found", arm) for arm in ("plain", "encrypted")]
+    assert found[0] == found[1]
+    return f'"{found[0]:.0f} found, 0 not found"'
+
+
+def room_of_the_tag() -> str:
+    return f"{100 * 48 / 4096:.1f} % of the encrypted arm's pages"
+
+
 COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
+    (TE, "one-run"): fewer_transactions,
+    (TE, "reads"): found_by_reads,
+    (TE, "per-cent"): mixed_of_both_claims,
+    (TE, "growth"): rows_in_the_end,
+    (TE, "pages"): room_of_the_tag,
     ("volume-encryption", "replica"): reads_with_a_replica,
     (DR, "noise"): rows_without_a_network,
     (DR, "who-pays"): downloads,
     (DR, "proxy"): delayed_by_nagle,
+    (OL, "one-run"): quotient_of_poolers,
+    (OL, "cause"): copies_of_what_is_left,
     (DT, "words"): means_and_medians,
     (DT, "in-order"): interval_of_starts,
     (DT, "round-trip"): starts_for_a_round_trip,
@@ -529,6 +611,8 @@ COMPUTED: dict[tuple[str, str], Callable[[], str]] = {
     (PT, "contradictions"): typo,
     (PT, "loads"): lambda: f"low load, {table(PT, 'edb_pairs.csv')[1]['clients']} clients",
     (PT, "elsewhere"): quoted_system,
+    (SC, "copy-speed"): speed_of_a_copy,
+    (VS, "a-connection"): time_of_a_new_connection,
     (VT, "one-run"): lambda: f"{100 * (1 - set_figure('sets', 'encrypted') / set_figure('sets', 'plain')):.1f} % fewer",
     (VT, "waiting"): lambda: f"{1e6 / 2 / set_figure('sets', 'encrypted'):.1f} µs with it",
     (VT, "missed"): lambda: (

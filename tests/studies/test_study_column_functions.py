@@ -752,7 +752,7 @@ def test_a_plan_that_one_arm_alone_compiles_is_reported() -> None:
         (("--engine", "mariadb@10.11"), "mariadb 10.11 has no CBC"),
         (
             ("--scale", "3"),
-            "study column-functions has no option --scale, which cybertec-tde-cost, postgres-tde and volume-encryption have",
+            "study column-functions has no option --scale, which cybertec-tde-cost, pg-tde-small-cost, postgres-tde and volume-encryption have",
         ),
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else "",

@@ -18,14 +18,13 @@ from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
 from ciphercost.report.formats import _study
 from ciphercost.runs import replicate
-from ciphercost.studies import pairs, tde_pairs
+from ciphercost.studies import pairs, resolution, tde_pairs
 from ciphercost.studies.cybertec_tde_cost import (
     CybertecTdeCost,
     compare,
     pairs_of_arms,
     procedure,
     published,
-    resolution,
 )
 from conftest import RequirePossible, RequireServer
 
@@ -161,7 +160,7 @@ def test_a_stand_in_is_judged_by_direction_and_named() -> None:
     (figure,) = judged.figures
     assert figure.published == pytest.approx(2450.3 / 2455.6)
     assert (judged.direction_only, judged.of(figure)) == (True, "direction")
-    assert "gocryptfs stand in for it" in STUDY.caveat(result)
+    assert "gocryptfs stands in for it" in STUDY.caveat(result)
     assert "PGEE can't be fetched" in result.procedure
 
 

@@ -54,6 +54,15 @@ def compared(**changes: object) -> StudyResult:
     return STUDY.compare(record(**changes), CELLS)
 
 
+def test_a_newer_server_serves_as_well_and_an_older_one_is_refused() -> None:
+    newer = replicate.spec_of(STUDY, "postgresql@18", 20.0, 1)
+    assert {each.version for each in newer.cells} == {"18"}
+    assert {each.version for each in replicate.spec_of(STUDY, "postgresql@17.6", 20.0, 1).cells} == {"17.6"}
+    assert {each.version for each in replicate.spec_of(STUDY, "postgresql", 20.0, 1).cells} == {"17"}
+    with pytest.raises(UsageError, match=r"needs postgresql 17 or newer: .* without @16"):
+        replicate.spec_of(STUDY, "postgresql@16", 20.0, 1)
+
+
 def test_a_missing_round_trip_is_the_links_delay() -> None:
     sheet = compare.answer(compared())
     assert sheet is not None

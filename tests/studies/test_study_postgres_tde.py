@@ -12,7 +12,6 @@ import pytest
 
 import warm
 from ciphercost import mechanisms, studies
-from ciphercost.host import package_cache
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import image
 from ciphercost.load import workloads
@@ -27,6 +26,7 @@ from ciphercost.runs import replicate
 from ciphercost.studies import pgbench, pgbench_runs, tde_pairs
 from ciphercost.studies.postgres_tde import PostgresTde, findings, published, report
 from conftest import RequirePossible
+from enterable import enterable
 
 STUDY = studies.get("postgres-tde")
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -506,8 +506,8 @@ echo '{options}'
 
 def vendor(tmp_path: Path, name: str, version: str, *options: str) -> str:
     """Programs that print a vendor's version; nothing runs them as servers."""
-    place = tmp_path / name
-    place.mkdir()
+    place = enterable(tmp_path) / name
+    place.mkdir(mode=0o755)
     for program, text in (("postgres", SERVER), ("initdb", INITDB)):
         path = place / program
         path.write_text(text.format(version=version, options=" ".join(options)))
@@ -527,21 +527,18 @@ def vendor(tmp_path: Path, name: str, version: str, *options: str) -> str:
 )
 def test_a_vendors_server_is_asked_for_256_bits_where_it_has_them(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     version: str,
     options: tuple[str, ...],
     mechanism: str,
     factors: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(package_cache, "reachable", lambda _: True)
     study = STUDY.configured({"bindir": [vendor(tmp_path, "server", version, *options)]})
     cells = [*study.spec("postgresql", 60.0, 1).cells, *study.procedure_cells("postgresql")]
     assert {cell.mechanism for cell in cells} == {mechanism}
     assert all(cell.factors == factors for cell in cells)
 
 
-def test_a_mechanism_that_no_server_would_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package_cache, "reachable", lambda _: True)
+def test_a_mechanism_that_no_server_would_use_is_refused(tmp_path: Path) -> None:
     tde = f"tde={vendor(tmp_path, 'tde', '16.4', '--data-encryption')}"
     stock = f"stock={vendor(tmp_path, 'stock', '16.4')}"
     with pytest.raises(UsageError, match=r"--mechanism fscrypt: .*leave --mechanism out"):
@@ -635,14 +632,17 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
         (("postgres-tde", "--clients", "0"), "--clients 0: must be at least 1"),
         (("postgres-tde", "--rows", "9" * 13), "must be at most 10,000,000,000"),
         (("postgres-tde", "--scale", "1000000"), "--scale 1000000: must be at most 100,000"),
-        (("jdbc-tls", "--rows", "5"), "study jdbc-tls has no option --rows, which mysql-tls and postgres-tde have"),
+        (
+            ("jdbc-tls", "--rows", "5"),
+            "study jdbc-tls has no option --rows, which mysql-tls, postgres-tde and turso-encryption have",
+        ),
         (("postgres-tde", "--rows", "50", "--scale", "2"), "--scale and --rows both set"),
         (("postgres-tde", "--mechanism", "fscript"), "--mechanism fscript: did you mean 'fscrypt'"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "/y"), "--bindir /y: with several servers each needs a name"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "a=/y"), "two servers are named a"),
         (
             ("mysql-tls", "--scale", "10"),
-            "study mysql-tls has no option --scale, which cybertec-tde-cost, postgres-tde and volume-encryption have",
+            "study mysql-tls has no option --scale, which cybertec-tde-cost, pg-tde-small-cost, postgres-tde and volume-encryption have",
         ),
         (("mysql-tls", "--bindir", "/"), "study mysql-tls has no option --bindir"),
         (("postgres-tde", "--scale", "0"), "--scale 0: must be at least 1"),

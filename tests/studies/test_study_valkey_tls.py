@@ -131,7 +131,10 @@ def test_a_run_that_was_cut_off_says_so() -> None:
     [
         ({"duration": 0.0}, "--duration 0s: a published run must last 0.2 s"),
         ({"runs": 0}, "--runs 0: must be from 1 to 100 runs"),
-        ({"scale": 5}, "has no option --scale, which cybertec-tde-cost, postgres-tde and volume-encryption have"),
+        (
+            {"scale": 5},
+            "has no option --scale, which cybertec-tde-cost, pg-tde-small-cost, postgres-tde and volume-encryption have",
+        ),
     ],
     ids=str,
 )

@@ -9,7 +9,7 @@ use crate::drivers::memcached::Memcached;
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
 use crate::drivers::resp::Resp;
-use crate::drivers::{duckdb, firebird, http, network, null, sqlite};
+use crate::drivers::{duckdb, firebird, http, network, null, sqlite, turso};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -234,6 +234,7 @@ pub fn open(connect: &Connect) -> Result<Opened> {
         Connect::Memcached(pool, asked) => network::connect::<KeyValue<Memcached>>(pool, asked),
         Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
         Connect::DuckDb(pool, asked) => duckdb::connect(pool, asked),
+        Connect::Turso(pool, asked) => turso::connect(pool, asked),
         Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
         Connect::Http(pool, asked) => http::connect(pool, asked),
     }

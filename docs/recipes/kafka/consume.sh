@@ -3,4 +3,4 @@
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/kafka.sh"
 set --  --bootstrap-server "$1" $([ "$2" = tls ] && echo --consumer.config "$here/state/client.properties")
-kafka org.apache.kafka.tools.ConsumerPerformance --topic load --timeout 60000 --messages "${RECORDS:-200000}" "$@"
+kafka org.apache.kafka.tools.ConsumerPerformance --topic load --timeout 100000 --messages "${RECORDS:-200000}" "$@"

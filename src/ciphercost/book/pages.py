@@ -20,6 +20,7 @@ from ciphercost.book.answers import Answer
 from ciphercost.book.axes import Axis
 from ciphercost.book.check import Checked
 from ciphercost.book.rows import LAYERS, METRICS, Figure, Machine, Row, alone
+from ciphercost.estimate import notation
 from ciphercost.estimate.machines import together as machines_together
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.to_estimate import to_estimate
@@ -241,4 +242,5 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["unbroken"] = html.unbroken
     environment.filters["a"] = operation_text.article
+    environment.filters["every"] = notation.every
     return environment

@@ -7,9 +7,10 @@ import click
 CONNECTIONS = (
     click.option(
         "--storm",
-        metavar="RATE | failover[=N] | rotation=LIFETIME/N",
-        help="Also open new connections while the others carry load: RATE a second, N at once on a fresh server (a failover), or the N of a "
-        "pool at once (e.g. rotation=30m/15). Takes longer. [workload storm: 160]",
+        metavar="RATE | saturated=RATE | failover[=N] | rotation=LIFETIME/N",
+        help="Also open new connections while the others carry load: RATE a second (saturated: beside connections that send "
+        "as fast as they can), N at once on a fresh server (a failover), or the N of a pool at once (e.g. rotation=30m/15). "
+        "Takes longer. [workload storm: 160]",
     ),
     click.option(
         "--connections",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciphercost.commands._say import Loading
+from ciphercost.model.shares import in_percent
 
 if TYPE_CHECKING:
     from ciphercost.model.traffic import Traffic
@@ -21,7 +22,7 @@ class LogProgress:
         """Print how far the logs are read."""
         if self._loading:
             share = read.bytes / max(1, read.of)
-            self._loading.show(f"reading: {share:.0%} of {read.of / 1e6:,.0f} MB, {read.lines:,} lines")
+            self._loading.show(f"reading: {in_percent(share, 0)} of {read.of / 1e6:,.0f} MB, {read.lines:,} lines")
 
     def end(self, found: Traffic) -> None:
         """Print what was read."""

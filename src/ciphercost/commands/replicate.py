@@ -32,6 +32,7 @@ STUDY_OPTIONS = (
     "cpu_crypto",
     "bandwidth",
     "delay",
+    "size",
 )
 """Options that only some studies have."""
 
@@ -65,7 +66,7 @@ STUDY_OPTIONS = (
         "--rows",
         metavar="N,N…",
         help="postgres-tde: rows of the largest table; several numbers make a sweep, with fio at matching sizes "
-        "[default: 5000000]. mysql-tls: rows of the table [default: 10000].",
+        "[default: 5000000]. mysql-tls: rows of the table [default: 10000]. turso-encryption: rows of the table at first [default: 1000000].",
     ),
     click.option("--clients", metavar="N,N…", help="postgres-tde: numbers of connections. [default: 10,50]"),
     click.option(
@@ -93,8 +94,10 @@ STUDY_OPTIONS = (
         type=int,
         metavar="N",
         help="column-functions: published runs of each load [default: 3]. jdbc-tls: starts of Java [default: 5]. pq-tls: fetches "
-        "of each file [default: 20]. valkey-tls, mysql-openssl, fips-haproxy, driver-tls, cybertec-tde-cost, volume-encryption: published runs of each arm "
-        "[default: 3, volume-encryption 2]. direct-tls: starts of psql in each way [default: 300].",
+        "of each file [default: 20]. valkey-tls, valkey-storm, mysql-openssl, fips-haproxy, driver-tls, cybertec-tde-cost, pg-tde-small-cost, "
+        "turso-encryption, volume-encryption: published runs of each arm "
+        "[default: 3, volume-encryption 2]. direct-tls: starts of psql in each way [default: 300]. "
+        "odyssey-large-value: starts of psql through each pooler [default: 3].",
     ),
     click.option(
         "--csv",
@@ -141,6 +144,11 @@ STUDY_OPTIONS = (
         "--delay",
         metavar="DURATION",
         help="pq-tls: delay of its slow link, e.g. 200ms [default: 50ms]. direct-tls: delay of its link [default: 10ms].",
+    ),
+    click.option(
+        "--size",
+        metavar="SIZE",
+        help="odyssey-large-value: bytes of its large value, 4KB to 250MB [default: 40MB].",
     ),
     *OUTPUT,
 )

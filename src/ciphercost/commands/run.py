@@ -73,7 +73,7 @@ Examples:
         click.option(
             "--hop",
             metavar="NAME",
-            help="Send both arms through haproxy, envoy, two-envoys, pgbouncer or stunnel. One experiment: what the hop costs alone, and what "
+            help="Send both arms through haproxy, envoy, two-envoys, pgbouncer, odyssey or stunnel. One experiment: what the hop costs alone, and what "
             "TLS costs that ends at the hop or at the server.",
             shell_complete=_completers.hops,
         ),

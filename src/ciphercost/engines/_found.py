@@ -10,6 +10,7 @@ from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import package_cache, versions
 from ciphercost.host.installation import Installation
+from ciphercost.host.run_ownership import out_of_reach
 from ciphercost.model.errors import MissingServer, UsageError, nearest
 
 
@@ -53,7 +54,7 @@ class Found(Engine):
         if bindir:
             return self._in_directory(Path(bindir).absolute(), version)
         for installation in self.available():
-            if versions.matches(installation.version, version) and package_cache.reachable(Path(installation.location)):
+            if versions.matches(installation.version, version) and not out_of_reach(Path(installation.location)):
                 return installation
         return self.install(version)
 
@@ -62,6 +63,7 @@ class Found(Engine):
         sources = self.sources()
         if source and source not in sources:
             raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, sources)}")
+        package_cache.check_reach()
         reasons = []
         for name in [source] if source else list(sources):
             try:
@@ -89,11 +91,8 @@ class Found(Engine):
             raise MissingServer(
                 f"--bindir {bindir}: this is {self.title} {actual_version}; ciphercost needs {self.oldest}.0 or later"
             )
-        if not package_cache.reachable(bindir):
-            raise UsageError(
-                f"--bindir {bindir}: when you are root, servers run as user 'nobody', who can't reach this directory. "
-                "Move it, or run ciphercost as another user."
-            )
+        if why := out_of_reach(bindir):
+            raise UsageError(f"--bindir {bindir}: {why}. Open or move it, or run ciphercost as another user.")
         return Installation(self.name, actual_version, "path", str(bindir))
 
     def _new_enough(self, version: str) -> bool:

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import platform
 import zipfile
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
-from ciphercost.engines.capabilities.storage import Spill, StoresData
-from ciphercost.host import maven, package_cache, pypi
-from ciphercost.host.installation import Installation
+from ciphercost.engines._embedded import Directory, Loaded
+from ciphercost.engines.capabilities.storage import Spill
+from ciphercost.host import maven, pypi
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model.connection import Connection
-from ciphercost.model.errors import MissingServer, UsageError
-
-if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Supervisor
+from ciphercost.model.errors import MissingServer
 
 VERSION = "1.4.4"
 JAR = maven.Artifact(
@@ -38,13 +32,7 @@ LEAST_CACHE_MB = 8
 """With 4, statements that write fail for want of memory."""
 
 
-class DuckDbDirectory(Server):
-    """Stands for a server: the directory of the database file."""
-
-    def __init__(self, installation: Installation, directory: Path) -> None:
-        self.programs = Path(installation.location)
-        self.directory = directory
-
+class DuckDbDirectory(Directory):
     def connection(self) -> Connection:
         assert self.directory is not None
         return Connection(
@@ -55,16 +43,13 @@ class DuckDbDirectory(Server):
             pragmas=SETTINGS,
         )
 
-    def stop(self) -> None:
-        """Nothing to stop: the agent's connections are the database."""
 
-
-class DuckDb(StoresData):
+class DuckDb(Loaded):
     name = "duckdb"
     title = "DuckDB (embedded)"
     driver = "duckdb"
     dialect = "duckdb"
-    embedded = True
+    library_version, source = VERSION, "maven"
     # A process opens a file once: with two clients, one would often find it open.
     most_openers = 1
     usual_workload = "scan"
@@ -87,22 +72,7 @@ class DuckDb(StoresData):
         """Return the limit of all memory of an instance, which is its cache and the memory of its statements."""
         return {"memory_limit": f"'{max(size >> 20, LEAST_CACHE_MB)}MiB'"} if size else {}
 
-    def available(self) -> Iterable[Installation]:
-        return package_cache.installed(self.name)
-
-    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
-        if url or bindir:
-            raise UsageError("duckdb runs inside the agent and takes neither --url nor --bindir: leave them out")
-        if version and not f"{VERSION}.".startswith(f"{version}."):
-            raise UsageError(f"duckdb@{version}: only {VERSION} is available. Leave the version out.")
-        return next(iter(self.available()), None) or package_cache.keep(self.name, f"{VERSION}-maven", self._fetch)
-
-    def install(self, version: str = "", source: str = "") -> Installation:
-        if source not in ("", "maven"):
-            raise UsageError(f"duckdb comes from maven, not from {source}: leave the source out")
-        return self.find(version)
-
-    def _fetch(self, work: Work) -> Receipt:
+    def fetch(self, work: Work) -> Receipt:
         member = MACHINES.get(platform.machine())
         if member is None:
             raise MissingServer(f"DuckDB has no library for {platform.machine()}; use x86_64 or aarch64")
@@ -116,16 +86,7 @@ class DuckDb(StoresData):
         if len(files) != 1:
             raise MissingServer(f"the wheel {EXTENSION} holds no {LOADED} for DuckDB {VERSION}")
         files[0].rename(work.path / LOADED)
-        return Receipt(self.name, VERSION, "maven", ".")
-
-    def initialise(
-        self,
-        installation: Installation,  # noqa: ARG002
-        directory: Path,
-        supervisor: Supervisor,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-    ) -> None:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return Receipt(self.name, VERSION, self.source, ".")
 
     def start(self, request: StartRequest) -> Server:
         return DuckDbDirectory(request.installation, request.directory)

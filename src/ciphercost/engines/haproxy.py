@@ -1,8 +1,9 @@
 """HAProxy as a web server: it answers requests itself, from memory. `_web` has what web servers share.
 
 `http-request return` keeps a file in memory and sends it from one buffer. That buffer has HAProxy's default size, as
-wherever it is used as a proxy, so only small documents fit. Its log has the witnesses' requests alone; what the load
-negotiates is counted by HAProxy itself, which answers on a socket in its directory.
+wherever it is used as a proxy, so only small documents fit. It states what a witness's connection negotiated in the
+answer to the witness's request. Its log would not do: a thread drops its line where another one is writing. What the
+load negotiates is counted by HAProxy itself, which answers on a socket in its directory.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import csv
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web, WebServer, versions_and_suites
-from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines._web.answer import Answer
+from ciphercost.engines._web.family import CANARY_PATH, Config, Web, WebServer, versions_and_suites
+from ciphercost.engines._web.log import NOTE, VERIFIED, Line, Log, line
 from ciphercost.engines._web.settings import NO_PROXY, OF_HTTP, with_settings
 from ciphercost.engines.capabilities.settings import Decided
 from ciphercost.host import deadlines, haproxy, tls_names, versions
@@ -45,7 +47,6 @@ global
     tune.maxrewrite 1024
     tune.ssl.cachesize {cached}
     ssl-default-bind-options ssl-min-ver {oldest} ssl-max-ver TLSv1.3{level}
-    log stdout format raw local0
     stats socket unix@{socket} mode 600 level user
 
 defaults
@@ -57,10 +58,7 @@ defaults
 
 frontend documents
     bind {address}:{clear} backlog 4096{tls}
-    log global
-    log-format "{format}"
-    http-request set-var(txn.note) url_param({note})
-    http-request set-log-level silent unless {{ var(txn.note) -m found }}
+    http-request return status 200 content-type text/plain lf-string "{line}" if {{ path {canary} }} {{ url_param({note}) -m found }}
 {documents}    http-request return status 404
 """
 TLS = (
@@ -69,7 +67,7 @@ TLS = (
 )
 LINE = "\t".join(
     (
-        "%[var(txn.note)]",
+        f"%[url_param({NOTE})]",
         "%[ssl_fc_protocol]",
         "%[ssl_fc_cipher]",
         "%[ssl_fc_is_resumed,iif(r,.)]",
@@ -77,7 +75,7 @@ LINE = "\t".join(
         "%HV",
     )
 )
-"""A line of its log: note, protocol, cipher, whether resumed, whether the client showed a certificate, which must be valid
+"""Its answer to a witness: note, protocol, cipher, whether resumed, whether the client showed a certificate, which must be valid
 then, and the HTTP version."""
 CLIENT = " ca-file {ca} verify required"
 FULL, RESUMED = "ssl_sess", "ssl_reused_sess"
@@ -125,6 +123,7 @@ class HAProxy(Web):
     )
     usual_workload = "page"
     sendfile = False
+    stating = "HAProxy answered only"
     http2_since = "1.9"
     no_http3 = "ciphercost starts HAProxy without QUIC, which its packages lack or have in part"
     largest_document = BUFFER - RESERVED
@@ -148,7 +147,10 @@ class HAProxy(Web):
         return "a value of HAProxy has no # and does not end with a backslash" if re.search(r"#|\\$", value) else ""
 
     def running(self, installation: Installation, started: Launch, config: Config) -> WebServer:  # noqa: ARG002
-        return HAProxyServer(started, config, Log(started.log))
+        return HAProxyServer(started, config, Log(config.log))
+
+    def stated(self, server: WebServer, note: str, answers: Sequence[Answer]) -> list[Line]:  # noqa: ARG002
+        return [stated for answer in answers if (stated := line(answer.body)) and stated.note == note]
 
 
 def _section(name: str) -> str:
@@ -185,7 +187,8 @@ def configuration(config: Config, version: str) -> str:
         address=config.address,
         clear=config.ports.clear,
         tls=tls,
-        format=LINE,
+        line=LINE,
+        canary=CANARY_PATH,
         note=NOTE,
         documents="".join(_rules(config.documents)),
     )

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ciphercost.engines import Server, StartRequest
 from ciphercost.engines._dumps import sqlite as dumps
+from ciphercost.engines._embedded import Embedded
 from ciphercost.engines.capabilities.backups import EXPORT, VACUUM, BacksUp, Backup, BackupRequest
 from ciphercost.engines.capabilities.dumps import Dump, DumpColumn, DumpTarget, LoadsDumps, Rows
 from ciphercost.engines.capabilities.io_counters import CountsIo
-from ciphercost.engines.capabilities.storage import Spill, StoresData
+from ciphercost.engines.capabilities.storage import Spill
 from ciphercost.host.installation import Installation
 from ciphercost.load import agent
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import MissingServer, UsageError
-
-if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Supervisor
-
 
 PRAGMAS = (
     "page_size",
@@ -58,12 +54,11 @@ LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement evict each other."""
 
 
-class Sqlite(StoresData, CountsIo, LoadsDumps, BacksUp):
+class Sqlite(Embedded, CountsIo, LoadsDumps, BacksUp):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"
     dialect = "sqlite"
-    embedded = True
     home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
     variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
     temporary = ("etilqs_*",)
@@ -148,15 +143,6 @@ class Sqlite(StoresData, CountsIo, LoadsDumps, BacksUp):
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
         """Nothing to fetch: it comes with the agent."""
         return self.find(version)
-
-    def initialise(
-        self,
-        installation: Installation,  # noqa: ARG002
-        directory: Path,
-        supervisor: Supervisor,  # noqa: ARG002
-        settings: Mapping[str, str] | None = None,  # noqa: ARG002
-    ) -> None:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def start(self, request: StartRequest) -> Server:
         return SqliteDirectory(request.directory)

@@ -9,6 +9,7 @@ from ciphercost.estimate.imported_costs import compared
 from ciphercost.estimate.statistics import Interval
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Cell, ImportedCost, Warning_
+from ciphercost.model.shares import in_percent
 from ciphercost.model.spec import ARMS, Arm
 
 LEAST_FALL = 1.25
@@ -89,10 +90,10 @@ def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
     if abs(middle / rounded - 1) > ALIKE or len({printed(run) for arm in ARMS for run in by_arm[arm]}) < 2:
         return []
     text = (
-        f"all {len(rates)} runs of both arms have a throughput within {ALIKE:.1%} of {rounded:,.0f} per second: if the tool was set to "
+        f"all {len(rates)} runs of both arms have a throughput within {in_percent(ALIKE)} of {rounded:,.0f} per second: if the tool was set to "
         "that rate, throughput shows no cost here; compare latency"
     )
-    return [Warning_("rate-alike", text.replace("%", " %"))]
+    return [Warning_("rate-alike", text)]
 
 
 def order_of(by_arm: dict[Arm, list[Reading]]) -> Order:
@@ -140,10 +141,10 @@ def warnings(
         ends = sorted(third(run) for run in falling)
         text = (
             f"{len(falling)} of {len(readings)} runs ({arms}) are not steady: throughput in the last third is "
-            f"{ends[0]:.0%}{f' to {ends[-1]:.0%}' if len(ends) > 1 else ''} of the first "
+            f"{in_percent(ends[0], 0)}{f' to {in_percent(ends[-1], 0)}' if len(ends) > 1 else ''} of the first "
             "(a cache that fills, or a checkpoint); the mean depends on the run's length"
         )
-        warnings.append(Warning_("not-steady", text.replace("%", " %")))
+        warnings.append(Warning_("not-steady", text))
     seen: dict[tuple[str, str], list[str]] = {}
     for run in readings:
         for note in run.notes:

@@ -100,6 +100,11 @@ def decimals_of_half(half: float, most: int = 3) -> int:
     return max(0, min(most, 1 - math.floor(math.log10(half)))) if half > 0 else 2
 
 
+def every(count: int, many: str) -> str:
+    """`both cells`, `all 7 cells`; `many`: the plural of what was counted."""
+    return f"both {many}" if count == 2 else f"all {count} {many}"
+
+
 def number(value: float) -> str:
     """Three significant digits, with thousands separators."""
     if abs(value) >= 999.5:

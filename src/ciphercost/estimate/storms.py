@@ -14,13 +14,14 @@ from ciphercost.estimate.sessions_or_blocks import by_session, interval, typical
 from ciphercost.estimate.statistics import Interval
 from ciphercost.estimate.tally import kinds_of
 from ciphercost.estimate.to_estimate import around, to_estimate
+from ciphercost.model.estimate import Estimate
 from ciphercost.model.histogram import decode
 from ciphercost.model.result import Cell, Warning_
 from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.model.storms import StormArm, StormResult, StormSlice
 
-REFUSED, FAILED = "connections-refused", "storms-failed"
+REFUSED, FAILED, NOTHING = "connections-refused", "storms-failed", "storms-nothing-done"
 PARTS = ("before", "during", "after")
 QUANTILES = (("p50", 0.5), ("p99", 0.99))
 LEAST_BEYOND = 10
@@ -51,6 +52,9 @@ def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
         for arm, value in around(level, ratio.centre).items():
             levels[arm][name] = value
     counted = [record for four in blocks.values() for record in four]
+    arms: dict[str, StormArm] = {
+        arm: _arm(by_arm[arm], levels[arm], [one for one in counted if one.arm == arm], mode) for arm in ARMS
+    }
     return StormResult(
         kind=counted[0].kind,
         asked=counted[0].asked,
@@ -59,7 +63,8 @@ def result(slices: Sequence[StormSlice], mode: Mode) -> StormResult | None:
         wanted=counted[0].wanted,
         blocks=len(blocks),
         ratios=ratios,
-        arms={arm: _arm(by_arm[arm], levels[arm], [one for one in counted if one.arm == arm], mode) for arm in ARMS},
+        arms=arms,
+        change=_changes(by_arm, [name for name in arms["plain"].change if name in arms["encrypted"].change], mode),
     )
 
 
@@ -68,9 +73,9 @@ def _arm(values: Mapping[str, Figure], levels: dict[str, float], slices: Sequenc
     change = {}
     for name in values:
         what, _, part = name.rpartition("_")
-        if part not in PARTS[1:] or f"{what}_before" not in values:
+        if part not in PARTS[1:] or _before(name) not in values:
             continue
-        if (over := _ratio(values[name], values[f"{what}_before"], mode)) is not None:
+        if (over := _ratio(values[name], values[_before(name)], mode)) is not None:
             change[name] = to_estimate(over, mode, UNITS.get(what, "ms"))
     kinds: Counter[str] = Counter()
     for one in slices:
@@ -82,6 +87,21 @@ def _arm(values: Mapping[str, Figure], levels: dict[str, float], slices: Sequenc
         refused=sum(one.back.errors for one in slices if one.back),
         reasons=" ".join(f"{code}={count}" for code, count in kinds.most_common()),
     )
+
+
+def _changes(by_arm: Mapping[Arm, Mapping[str, Figure]], names: Iterable[str], mode: Mode) -> dict[str, Estimate]:
+    """How the change of the encrypted arm compares with that of the plain one in the same blocks."""
+    changes = {}
+    for name in names:
+        plain, encrypted = (_minus(by_arm[arm][name], by_arm[arm][_before(name)]) for arm in ARMS)
+        if (over := _ratio(encrypted, plain, mode)) is not None:
+            changes[name] = to_estimate(over, mode, UNITS.get(name.rpartition("_")[0], "ms"))
+    return changes
+
+
+def _before(name: str) -> str:
+    """`throughput_before` for `throughput_during`."""
+    return f"{name.rpartition('_')[0]}_{PARTS[0]}"
 
 
 def figures(both: Sequence[StormSlice]) -> dict[str, float]:
@@ -150,11 +170,36 @@ def with_storm(cell: Cell, slices: Sequence[StormSlice], mode: Mode) -> Cell:
         )
         text = f"new connections failed in the storms, and the times of those that succeeded do not contain them: {words}; raise the server's connection limit"
         warnings.append(Warning_(REFUSED, text))
+    if text := _nothing_done([one for four in complete(slices).values() for one in four]):
+        warnings.append(Warning_(NOTHING, text))
     return msgspec.structs.replace(cell, storm=found, warnings=warnings)
+
+
+def _nothing_done(storms: Sequence[StormSlice]) -> str:
+    """`the established connections did nothing in 1 of 16 storms (plain: during), …`; empty: they worked in all. Pure."""
+    idle: Counter[str] = Counter()
+    which = set()
+    for number, one in enumerate(storms):
+        for part in PARTS:
+            if (answer := getattr(one, part)) is not None and not answer.operations:
+                idle[f"{one.arm}: {part}"] += 1
+                which.add(number)
+    if not which:
+        return ""
+    where = ", ".join(sorted(idle))
+    return (
+        f"the established connections ended no operation in a part of {len(which)} of {len(storms)} storms ({where}); those parts are compared neither "
+        "with each other nor between the arms; set slice_seconds in a spec file for longer ones"
+    )
 
 
 def _ratio(one: Figure, other: Figure, mode: Mode) -> Interval | None:
     """The log of one ÷ other; None unless the same blocks have both, and they are enough."""
     if one.keys() != other.keys():
         return None
-    return interval(by_session({here: one[here] - other[here] for here in one}), mode)
+    return interval(by_session(_minus(one, other)), mode)
+
+
+def _minus(one: Figure, other: Figure) -> Figure:
+    """Both must have the same blocks."""
+    return {here: one[here] - other[here] for here in one}

@@ -16,6 +16,7 @@ from ciphercost.estimate.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST,
 from ciphercost.model.errors import kind
 from ciphercost.model.histogram import Histogram
 from ciphercost.model.result import Estimate, Warning_
+from ciphercost.model.shares import in_percent
 from ciphercost.model.spec import ARMS, Arm, Mode
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
@@ -209,7 +210,7 @@ def warnings(
     if carried.significant:
         warn(
             "carry-over",
-            f"carry-over between arms: an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
+            f"carry-over between arms: an encrypted slice changes the slice after it by {in_percent(math.expm1(carried.value), 2, '+')} "
             f"(p = {carried.p_value:.2g}); lead-ins balance most of it and longer slices dilute it; try a longer --time",
         )
     warnings += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)

@@ -33,6 +33,8 @@ class Program(Hop):
     """Regular expression with one group, the version, for the output of `version_option`."""
     package: str = ""
     """Debian package; empty: a subclass fetches it in another way."""
+    suite: str = SUITE
+    """Debian suite that has it."""
     place: str = "usr/sbin"
     """Where that package installs the program."""
 
@@ -52,11 +54,11 @@ class Program(Hop):
             return self._at(installation)
         if not fetch:
             raise MissingServer(f"{self.program} was not found here")
-        return self._at(package_cache.keep(f"{KEPT}/{self.program}", f"{self.program}-{SUITE}", self.fetch))
+        return self._at(package_cache.keep(f"{KEPT}/{self.program}", f"{self.program}-{self.suite}", self.fetch))
 
     def fetch(self, work: Work) -> Receipt:
         """Unpack the program into a private directory. Raises MissingServer."""
-        debian.unpack_suite(SUITE, [self.package], work)
+        debian.unpack_suite(self.suite, [self.package], work)
         program = work.path / self.place / self.program
         version = self.version_of(program, run_in_place.with_loader(work.path))
         if not version:

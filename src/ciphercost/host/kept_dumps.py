@@ -47,7 +47,7 @@ def home() -> Path:
 
 def make_home() -> None:
     """Make it, for its owner alone. Raises OSError, owned.Distrusted."""
-    home().parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    package_cache.make_directory(home().parent)
     owned.check_above(home())
     home().mkdir(exist_ok=True, mode=0o700)
     check(home())

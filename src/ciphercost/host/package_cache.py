@@ -16,7 +16,7 @@ import msgspec
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.package_client_errors import decisive
-from ciphercost.host.run_ownership import server_user
+from ciphercost.host.run_ownership import out_of_reach, server_user
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.versions import version_key
 from ciphercost.model import owned
@@ -97,9 +97,22 @@ def check_trust(place: Path) -> None:
         return  # unreachable, so nothing from it is run
 
 
-def reachable(directory: Path) -> bool:
-    """Whether the user that servers run as can get there."""
-    return server_user() is None or all(place.stat().st_mode & 0o001 for place in (directory, *directory.parents))
+def make_directory(directory: Path) -> None:
+    """Make a directory that other users can read. Raises OSError.
+
+    Whatever the umask is, since servers that root starts run as nobody, who must get to their programs.
+    """
+    new = [place for place in (directory, *directory.parents) if not place.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for place in new:
+        if server_user() is not None or place.is_relative_to(cache()):
+            place.chmod(0o755)
+
+
+def check_reach() -> None:
+    """Raises UsageError if servers could not get to their programs in the cache."""
+    if why := out_of_reach(cache()):
+        raise UsageError(f"{why}. Fetched servers are kept there; or set CIPHERCOST_CACHE to another directory.")
 
 
 class Work:
@@ -150,7 +163,7 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     run = f"fetch-{os.getpid()}"
     final, path = home / name, home / f".new-{name}-{run}"
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o755)
+        make_directory(home)
         check_trust(final if final.exists() else home)
         lock = (home / f".lock-{name}").open("w")
     except OSError as error:
@@ -164,7 +177,7 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
                 raise MissingServer(f"{name} was not fetched yet")
             with Supervisor(run) as supervisor:
                 supervisor.remove(path)
-                path.mkdir(mode=0o755)
+                path.mkdir()
                 receipt = make(Work(path, final, supervisor))
                 _open_up(path)
                 (path / RECEIPT).write_bytes(msgspec.json.encode(receipt))

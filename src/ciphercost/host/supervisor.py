@@ -24,6 +24,7 @@ from typing import Any
 
 from ciphercost.host import journal, run_ownership
 from ciphercost.host.journal import Entry
+from ciphercost.host.readable_files import readable_files
 from ciphercost.host.run_ownership import (
     OWNER_FILE,
     OWNER_MARK,
@@ -32,6 +33,7 @@ from ciphercost.host.run_ownership import (
     check_run_id,
     hand_over,
     identity,
+    out_of_reach,
     scratch_base,
     server_user,
 )
@@ -87,12 +89,8 @@ def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
 
 def _check_reach(base: Path) -> None:
     """Raise UsageError if the user that servers run as can't pass through to the base directory of all scratch."""
-    for parent in base.parents if server_user() is not None else ():
-        if not parent.stat().st_mode & 0o001:
-            raise UsageError(
-                f"servers run as 'nobody' when you are root, and nobody can't reach {base} ({parent} is closed). "
-                "Set CIPHERCOST_SCRATCH to a directory that others may pass through."
-            )
+    if why := out_of_reach(base.parent):
+        raise UsageError(f"{why}; or set CIPHERCOST_SCRATCH to a directory that others may pass through")
 
 
 def _open_base(base: Path, mode: int) -> int:
@@ -199,6 +197,7 @@ class Supervisor:
         """Whether the supervisor process was stopped (SIGSTOP) at the end, known after `close`."""
         self.scratch: Path | None = None
         """The run's scratch directory, once `scratch` has made it."""
+        self._meanwhile = contextlib.ExitStack()
         self._closed = False
         self._removed: list[Path] = []
         self._groups: tuple[Path, ...] = ()
@@ -208,6 +207,7 @@ class Supervisor:
         self._channel = Channel(run_id, self._mark)
 
     def __enter__(self) -> Supervisor:
+        self._meanwhile.enter_context(readable_files())
         return self
 
     def __exit__(
@@ -215,6 +215,7 @@ class Supervisor:
     ) -> None:
         """Undo everything. Whatever remains is reported: as RunError, or on stderr if another error is being raised."""
         self.close()
+        self._meanwhile.close()
         if notice := LOST if self.lost else CONTINUED if self.stopped else "":
             print(printable(f"ciphercost: {notice}"), file=sys.stderr, flush=True)
         if not self.problems:
@@ -297,7 +298,8 @@ class Supervisor:
                 connects=connects,
             )
         except RunError as error:
-            raise RunError(f"can't start {command[0]}: {error}") from None
+            why = out_of_reach(Path(command[0])) if user is not None and "/" in command[0] else ""
+            raise RunError(f"can't start {command[0]}: {why or error}") from None
         return Process(self, answer["pid"], Path(command[0]).name)
 
     def run(

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from ciphercost.host import elf
 from ciphercost.host.debian import unpack_suite
-from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, reachable
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep
 from ciphercost.host.ports import library_version, mapped
 from ciphercost.host.procfs import tree
 from ciphercost.host.programs import printed
+from ciphercost.host.run_ownership import out_of_reach
 from ciphercost.model.errors import MissingServer, UsageError
 
 SUITES = {
@@ -78,10 +79,8 @@ def checked(place: Path) -> Path:
                 raise UsageError(
                     f"library={place}: {file.name} is for {machine}, and this machine is {os.uname().machine}"
                 )
-    if not reachable(place):
-        raise UsageError(
-            f"library={place}: when you are root, servers run as user 'nobody', who can't reach this directory; move it"
-        )
+    if why := out_of_reach(place):
+        raise UsageError(f"library={place}: {why}")
     return place
 
 

@@ -49,9 +49,10 @@ def wrapping(head: str) -> Wrapping:
     mark, if most lines begin like that.
     """
     bare = Wrapping()
-    lines = [text for line in head.split("\n")[:SEARCHED_LINES] if (text := bare.off(line))]
-    if formats.recognised("\n".join(lines)):
+    all_lines = [bare.off(line) for line in head.split("\n")[:SEARCHED_LINES]]
+    if formats.recognised("\n".join(all_lines)):
         return bare
+    lines = [line for line in all_lines if line]
     marks = formats.marks()
     for at, line in enumerate(lines):
         for cut in re.finditer(r"(?<=[\s>|:\]])(?=[^\s>|:])", line[:LONGEST_PREFIX]):

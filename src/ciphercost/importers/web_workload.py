@@ -14,6 +14,7 @@ from ciphercost.load.workload_file import MADE_UP
 from ciphercost.load.workloads import Transaction, Workload
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Warning_
+from ciphercost.model.shares import in_percent
 from ciphercost.model.traffic import Bin, OperationClass, Traffic
 
 MANY, SOME, FEW = 40, 10, 3
@@ -81,8 +82,8 @@ def by_paths(
     ]
     kept = sum(usable[key] for key in often)
     text = (
-        f"it has {kept:,} of the log's {traffic.operations:,} requests ({kept / traffic.operations:.1%}): the {len(often)} most frequent paths of GET and "
-        "HEAD that were answered with success, without their queries; all other requests are left out, and those that change something always"
+        f"it has {kept:,} of the log's {traffic.operations:,} requests ({in_percent(kept / traffic.operations)}): the {len(often)} most frequent paths of GET "
+        "and HEAD that were answered with success, without their queries; all other requests are left out, and those that change something always"
     )
     return _workload(traffic, transactions, {}, speed), [Warning_("paths", text)]
 

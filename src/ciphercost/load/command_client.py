@@ -20,6 +20,7 @@ from ciphercost.load.command_process import CommandProcess
 from ciphercost.load.load_client import ClientMachine, SliceSampler
 from ciphercost.model.command_load import SHORTEST, CommandLoad, ToolFigures
 from ciphercost.model.errors import AgentError
+from ciphercost.model.imported import Reading
 from ciphercost.model.printable import printable
 from ciphercost.model.slices import AgentSlice, Arrivals
 from ciphercost.model.spec import ARMS, Arm
@@ -173,7 +174,7 @@ class CommandClient:
         if self._load.operations:
             reading = command_output.counted(self._load.operations)
         else:
-            reading = self._reader.read(done["out"], done["err"])
+            reading = self._read(done)
         answer, figures = command_output.converted(
             reading,
             done["seconds"],
@@ -182,6 +183,16 @@ class CommandClient:
             arm,
         )
         return Outcome(answer, figures, done["out"])
+
+    def _read(self, done: Ended) -> Reading:
+        """Return what it printed. Raises AgentError, with what it said on standard error, where the cause often is."""
+        try:
+            return self._reader.read(done["out"], done["err"])
+        except AgentError as error:
+            said = self._reader.shown(last_words(done["err"])) if done["out"].strip() else ""
+            if not said:
+                raise
+            raise AgentError(f"{error}; its standard error ends with '{said}'", error.code) from None
 
 
 def check(done: Ended, program: str, timeout: float, shown: Callable[[str], str]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ciphercost.host import command_runner
 from ciphercost.host.command_runner import Ended, Request
 from ciphercost.host.deferred_signals import signals_delayed
+from ciphercost.host.readable_files import own_umask
 from ciphercost.model.errors import RunError
 
 LOOK_SECONDS = 1.0
@@ -36,6 +37,7 @@ class CommandProcess:
             stack.enter_context(signals_delayed())
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", command_runner.__file__],
+                umask=own_umask(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

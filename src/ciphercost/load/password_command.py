@@ -18,6 +18,7 @@ from typing import NoReturn, TypeVar
 
 from ciphercost.host import deadlines
 from ciphercost.host.client_identity import PASSPHRASE
+from ciphercost.host.readable_files import own_umask
 from ciphercost.model.connection import Pool
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.secret import Secret
@@ -83,6 +84,7 @@ class PasswordCommand:
         try:
             running = subprocess.Popen(
                 ["/bin/sh", "-c", self._command],
+                umask=own_umask(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 env=kept,

@@ -13,6 +13,7 @@ from ciphercost.engines import Server
 from ciphercost.engines._command_server import CommandsServer
 from ciphercost.host import control_groups, idle
 from ciphercost.host.environment import child_environment
+from ciphercost.host.readable_files import own_umask
 from ciphercost.load import command_secrets, command_words
 from ciphercost.load.command_client import CommandClient, Place, last_words
 from ciphercost.load.command_place import places
@@ -221,6 +222,7 @@ def run_between(option: str, text: str, url: str, *, ca: str, log: Path) -> None
         with log.open("ab") as output:
             done = subprocess.run(
                 words,
+                umask=own_umask(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

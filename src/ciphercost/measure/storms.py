@@ -1,4 +1,4 @@
-"""storms: established connections under a steady open loop while others connect, in slices of its own. I/O, no statistics.
+"""storms: established connections under a steady open loop, or as fast as they can, while others connect, in slices of its own. I/O, no statistics.
 
 One agent makes the load of the established connections, a second one opens the new ones, each with one operation of the same workload. A storm has three
 parts of equal length: before, during and after. Of a failover, the new connections go to a fresh server, and so do the established ones
@@ -55,8 +55,9 @@ def phase(
     if storm is None:
         return
     session.display.phase(session.measured.number, session.number, "storm")
-    rate = session.cell.rate or LOAD * session.open_loop_rate()
-    if rate <= 0:
+    saturated = storm.kind == "saturated"
+    rate = 0.0 if saturated else session.cell.rate or LOAD * session.open_loop_rate()
+    if rate <= 0 and not saturated:
         raise RunError(
             "storm: no rate for the established connections, because the cell has no capacity phase; give one with --rate"
         )
@@ -86,7 +87,8 @@ class Storms:
         proven: Mapping[Arm, Connected],
         pool: ThreadPoolExecutor,
     ) -> None:
-        """`agent` has the established connections, `others` opens the new ones; `proven`: what each arm's proof negotiated."""
+        """`rate`: operations per second of the established connections; 0: as fast as they can. `agent` has these, `others`
+        opens the new ones; `proven`: what each arm's proof negotiated."""
         self._session, self._storm, self._rate, self._proven = session, storm, rate, proven
         self._bench, self._pair, self._agent, self._others, self._pool = bench, pair, agent, others, pool
         self._away: set[Arm] = set()

@@ -40,7 +40,9 @@ class EncryptingDaemon(AtRest):
     direct_io = False
     key_states = ("missing", "wrong")
     daemon: str
-    """Name of its program in `host/tools.py`. The kernel calls the file system `fuse.` plus this name."""
+    """Name of its program in `host/tools.py`. The kernel must call the file system `fuse.` plus this name; some daemons need
+    `-o subtype=NAME` for that. The mount's source must be the encrypted directory (`-o fsname=DIRECTORY`), else override `source_of`.
+    """
     wrong_password: str
     """What the daemon prints, in lower case, if the password is wrong."""
 

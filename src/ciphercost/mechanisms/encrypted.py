@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._client_key import another, kept_key, none_opens, openssl_of
+from ciphercost.mechanisms._client_key import another, kept_key, none_opens, of_header, openssl_of, said_of
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.cipher_work import CipherWork, Stream
 from ciphercost.model.connection import Changes
@@ -23,7 +23,7 @@ from ciphercost.model.spec import Arm
 
 KEY_FILE = "duckdb.key"
 MAGIC, MAGIC_AT = b"DUCK", 8
-FLAGS_AT, ENCRYPTED = 20, 1
+FLAGS_AT, ENCRYPTED, HEADER = 20, 1, 64
 """The main header of a file: a checksum (8 bytes), the magic bytes, the version of the format (8), and flags (8)."""
 BLOCK = 262_144
 """Bytes of a block by default."""
@@ -87,13 +87,7 @@ class DuckDbEncryption(AtRest):
 
     def structure(self, look: ArmAtRest) -> tuple[bool, str]:
         """Check the file's header."""
-        path = Path(look.connect.path or "")
-        try:
-            with path.open("rb") as file:
-                header = file.read(64)
-        except OSError as error:
-            return False, f"{path.name} can't be read: {error}"
-        return judge(header, look.arm)
+        return of_header(Path(look.connect.path or ""), HEADER, lambda header: judge(header, look.arm))
 
     def implementation(self, look: ArmAtRest) -> dict[str, str]:
         """OpenSSL of httpfs encrypts. It obeys the same mask of the CPU's features as the agent's own."""
@@ -134,7 +128,7 @@ def _opens(look: ArmAtRest, changes: Changes) -> tuple[bool, str]:
     try:
         look.agent.connect(name, look.connect.alone | changes)
     except AgentError as error:
-        return False, str(error).partition(Path(look.connect.path or "").name + ": ")[2] or str(error)
+        return False, said_of(Path(look.connect.path or ""), error)
     look.agent.disconnect(name)
     return True, "it opens"
 

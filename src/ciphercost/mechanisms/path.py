@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import package_cache, run_ownership, volumes
+from ciphercost.host import run_ownership, volumes
 from ciphercost.host.volumes import image, raw, stack
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
@@ -139,11 +139,8 @@ def _check(arm: str, directory: Path) -> None:
         raise UsageError(f"path: {arm}={directory} is not a directory")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise UsageError(f"path: {arm}={directory} is not writable")
-    if not package_cache.reachable(directory.resolve()):
-        raise UsageError(
-            f"path: when you are root, servers run as user 'nobody', who can't reach {arm}={directory}: this directory, or one "
-            "above it, is closed to others (chmod o+x)"
-        )
+    if why := run_ownership.out_of_reach(directory.resolve()):
+        raise UsageError(f"path: {arm}={directory}: {why}")
     if volumes.free(directory) < LEAST:
         raise UsageError(f"path: {arm}={directory} has less than {LEAST >> 20} MiB free")
 

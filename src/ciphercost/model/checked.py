@@ -296,6 +296,8 @@ def storage(record: StorageSlice, cells: Sequence[CellFacts] | None, where: obje
 def storm(record: StormSlice, cells: Sequence[CellFacts] | None, where: object) -> None:
     """Raises UsageError if a storm is impossible."""
     problem = outside(record.cell, cells) or in_order(record)
+    if not problem and (record.kind == "saturated") != (record.rate == 0):
+        problem = f"`rate` {record.rate:g} in a storm of kind {record.kind}: it is 0 if the kind is saturated, and above 0 otherwise"
     parts = {name: getattr(record, name) for name in ("before", "during", "after", "back")}
     if not problem and not record.error:
         missing = [name for name, answer in parts.items() if answer is None]

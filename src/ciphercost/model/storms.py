@@ -13,8 +13,9 @@ from ciphercost.model.spec import Arm
 
 STORM = "storm"
 """The workload that asks for a storm by itself."""
-StormKind = Literal["rate", "failover", "rotation"]
-"""New connections at a rate; all clients at once on a fresh server; the connections of a pool at once."""
+StormKind = Literal["rate", "failover", "rotation", "saturated"]
+"""New connections at a rate; all clients at once on a fresh server; the connections of a pool at once; new connections at a rate, while the
+established ones send as fast as they can instead of at a rate."""
 
 
 class Storm(msgspec.Struct, frozen=True):
@@ -22,9 +23,9 @@ class Storm(msgspec.Struct, frozen=True):
 
     kind: StormKind
     text: str
-    """As the user wrote it: `160`, `failover=1000`, `rotation=30m/15`."""
+    """As the user wrote it: `160`, `saturated=160`, `failover=1000`, `rotation=30m/15`."""
     rate: float = 0.0
-    """New connections per second, of kind `rate`."""
+    """New connections per second, of kinds `rate` and `saturated`."""
     clients: int = 0
     """New connections that begin at once, of the other kinds; 0: as many as the cell has clients."""
     every_s: float = 0.0
@@ -46,8 +47,8 @@ class StormSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     """As the user wrote it."""
     length: Positive
     """Of each part, seconds."""
-    rate: Positive
-    """Operations per second that the established connections owe."""
+    rate: Amount
+    """Operations per second that the established connections owe; 0: they send as fast as they can."""
     wanted: Count = 0
     """New connections that were to be opened."""
     before: AgentSlice | None = None
@@ -83,7 +84,7 @@ class StormResult(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: StormKind
     asked: str
     rate: float
-    """Operations per second that the established connections owe."""
+    """Operations per second that the established connections owe; 0: they send as fast as they can."""
     seconds: float
     """Length of each part."""
     wanted: int
@@ -92,3 +93,5 @@ class StormResult(msgspec.Struct, frozen=True, omit_defaults=True):
     ratios: dict[str, Estimate]
     """encrypted ÷ plain, by the keys of `levels`."""
     arms: dict[str, StormArm]
+    change: dict[str, Estimate] = {}
+    """The change of the encrypted arm ÷ that of the plain one, by the keys of `StormArm.change`."""

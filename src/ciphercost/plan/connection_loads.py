@@ -17,7 +17,10 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.storms import STORM, Storm
 from ciphercost.plan.planned import PlannedCell
 
-EXAMPLE = "write --storm 160 (new connections a second), --storm failover=1000, or --storm rotation=30m/15"
+EXAMPLE = (
+    "write --storm 160 (new connections a second), --storm saturated=160 (beside connections that send as fast as they can), "
+    "--storm failover=1000, or --storm rotation=30m/15"
+)
 USUAL_RATE = "160"
 """New connections per second of workload `storm`: those of the published case with Valkey."""
 MOST_CLIENTS, MOST_CONNECTIONS, MOST_RATE = 10_000, 10_000, 100_000.0
@@ -45,12 +48,21 @@ def storm_of(text: str) -> Storm:
         if every <= 0:
             raise UsageError(f"--storm {text}: the lifetime must be above 0")
         return Storm("rotation", text, clients=_count(pool, text), every_s=every)
-    if not re.fullmatch(r"\d+(\.\d+)?(/s)?", word) or equals:
+    if word == "saturated":
+        return Storm("saturated", text, rate=_rate(value, text))
+    if equals:
         raise UsageError(f"--storm {text}: not a storm; {EXAMPLE}")
-    rate = float(word.removesuffix("/s"))
+    return Storm("rate", text, rate=_rate(word, text))
+
+
+def _rate(text: str, whole: str) -> float:
+    """New connections per second. Raises UsageError."""
+    if not re.fullmatch(r"\d+(\.\d+)?(/s)?", text):
+        raise UsageError(f"--storm {whole}: not a storm; {EXAMPLE}")
+    rate = float(text.removesuffix("/s"))
     if not 0 < rate <= MOST_RATE or not math.isfinite(rate):
-        raise UsageError(f"--storm {text}: must be above 0 and at most {MOST_RATE:,.0f} new connections a second")
-    return Storm("rate", text, rate=rate)
+        raise UsageError(f"--storm {whole}: must be above 0 and at most {MOST_RATE:,.0f} new connections a second")
+    return rate
 
 
 def _count(text: str, whole: str) -> int:
@@ -82,6 +94,10 @@ def with_loads(planned: PlannedCell) -> PlannedCell:
         raise UsageError(
             "--storm and --max-rate: a storm adds connections that the limit does not count; remove --max-rate, and set the established "
             "load with --rate"
+        )
+    if storm and cell.rate and storm.kind == "saturated":
+        raise UsageError(
+            f"--storm {wanted} and --rate: its established connections send as fast as they can; remove --rate, or write --storm {storm.rate:g}"
         )
     if idle:
         _check_idle(planned, idle)

@@ -29,7 +29,8 @@ def not_shown(planned: PlannedCell) -> Iterator[str]:
 
 def _shows(planned: PlannedCell, factor: Factor) -> bool:
     if factor.acts in ("connection", "handshake"):
-        return planned.opens
+        # A storm's own figures are those of new connections.
+        return planned.opens or planned.storm is not None
     if factor.acts == "write":
         return not planned.program.read_only
     return factor.acts != "start"

@@ -20,6 +20,10 @@ NOT_RESUMED = (
 )
 
 
+EARLY_TRIES = 10
+"""Resumed connections of which one must have an early request: a busy server may complete a handshake before it looks at the request."""
+
+
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server reports about this very session."""
     rows = sessions(probe, arm, f"prove-{arm}")
@@ -55,14 +59,14 @@ def early_request(probe: Probe, arm: Arm, connection: Connection) -> tuple[bool,
     probe.agent.connect(name, connection | {"per_request": True})
     try:
         # The connection of the first request has the ticket for that of the second.
-        rows = [row for _ in range(2) for row in sessions(probe, arm, name)]
+        for _ in range(1 + EARLY_TRIES):
+            if any(EARLY_LOGGED in str(row[1]) for row in sessions(probe, arm, name)):
+                return True, f"the first request of a resumed connection came by {EARLY_LOGGED}"
     finally:
         probe.agent.disconnect(name)
-    if EARLY_LOGGED in str(rows[-1][1]):
-        return True, f"the first request of a resumed connection came by {EARLY_LOGGED}"
     return (
         False,
-        f"the first request of a resumed connection did not come before its handshake was complete ({EARLY_LOGGED})",
+        f"of {EARLY_TRIES} resumed connections, no first request came before the handshake was complete ({EARLY_LOGGED})",
     )
 
 

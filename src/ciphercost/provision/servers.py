@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.hops import Hop
-from ciphercost.host import package_cache
+from ciphercost.host import run_ownership
 from ciphercost.host.installation import Installation
 from ciphercost.load.plaintext_guard import Refused
 from ciphercost.model.errors import MissingServer, UsageError
@@ -73,7 +73,7 @@ class Servers:
     def _other(self, engine: Engine, fits: Fits, reason: UsageError) -> Installation:
         """An installation that fits: one on this machine, or else the newest that can be fetched. Raises `reason` if there is none."""
         for installation in engine.available():
-            if _does(fits, installation.version) and package_cache.reachable(Path(installation.location)):
+            if _does(fits, installation.version) and not run_ownership.out_of_reach(Path(installation.location)):
                 return installation
         try:
             fetched = engine.install()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ciphercost.estimate import disturbance
+from ciphercost.estimate import disturbance, notation
 from ciphercost.model.result import Cell, Result
 from ciphercost.report.words import cell_text, verdict_text
 
@@ -50,7 +50,7 @@ def _which(hit: Sequence[str], all_: int) -> str:
     if all_ == 1:
         return ""
     if len(hit) == all_:
-        return f" of all {all_} cells"
+        return f" of {notation.every(all_, 'cells')}"
     return f" of {len(hit)} of {all_} cells" + (f" ({'; '.join(hit)})" if len(hit) <= MOST_NAMED else "")
 
 

@@ -36,6 +36,7 @@ LIMITING = {
     "groups-differ": "the cost{} contains another key exchange",
     "connections-refused": "the new connections{} that failed have no time",
     "storms-failed": "some storms{} have no figures",
+    "storms-nothing-done": "the parts{} of storms in which nothing was done are left out",
     "replica-falls-behind": "the lag{} depends on how long it was measured",
     "replication-failed": "some figures of replicas{} have fewer blocks",
     "rows-differ": "the cost{} compares different work",

@@ -53,11 +53,17 @@ def _sources(of: Prediction) -> Iterator[str]:
     """The load, and where each figure of it comes from."""
     yield f"your server's load{f'; an operation is a {of.operation}' if of.operation else ''}:"
     for source in of.sources:
-        yield f"- {FIGURES[source.figure].format(_figure(source))}: {source.source}"
+        yield f"- {_words(source)}: {source.source}"
 
 
 def _figure(of: Source) -> str:
     return sizes.size(of.value) if of.figure == "bytes_per_operation" else number(of.value)
+
+
+def _words(of: Source) -> str:
+    """`1 round trip per operation`, `2 new connections/s`."""
+    words = FIGURES[of.figure].format(_figure(of))
+    return re.sub(r"^1 (new connection|page|value|search|core|operation|round trip)(?:es|s)\b", r"1 \1", words)
 
 
 def _lines(of: Prediction) -> Iterator[str]:

@@ -22,6 +22,7 @@ from ciphercost.estimate.notation import interval, worded
 from ciphercost.load.units import minutes
 from ciphercost.measure.progress import PREPARING, Asked, Display
 from ciphercost.model.result import Estimate
+from ciphercost.model.shares import in_percent
 from ciphercost.model.spec import ARMS, COUNTED
 from ciphercost.report.layout import wrap
 from ciphercost.report.words.figure_text import printable
@@ -179,7 +180,7 @@ def overview(cells: Sequence[Shown], left_s: float, width: int) -> str:
     done, all_ = sum(cell.load_s - cell.left_s for cell in cells), sum(cell.load_s for cell in cells)
     share = min(1.0, done / all_) if all_ else 1.0
     ended = sum(bool(cell.state) for cell in cells)
-    words = f"{share:4.0%} · about {minutes(left_s)} left".replace("%", " %")
+    words = f"{in_percent(share, 0):>5} · about {minutes(left_s)} left"
     if len(cells) > 1:
         words += f" · {ended} of {len(cells)} cells done"
     length = max(0, min(30, width - len(words) - 1))

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from ciphercost.estimate.notation import number
 from ciphercost.load.units import minutes
 from ciphercost.model import sizes
+from ciphercost.model.shares import in_percent
 from ciphercost.model.traffic import Bin, Hour, OperationClass, Traffic, mean, quantile, total
 from ciphercost.report.blocks import Alarm, Block, Document, Item, Items, Section, Table, Text
 
@@ -86,16 +87,16 @@ def _classes(traffic: Traffic) -> Table:
     rows = [_class_row(each, traffic, has_sizes=has_sizes) for each in traffic.classes[:MOST_CLASSES]]
     if rest := traffic.classes[MOST_CLASSES:]:
         count = sum(each.count for each in rest)
-        share = f"{count / max(1, traffic.operations):.2%}"
+        share = in_percent(count / max(1, traffic.operations), 2)
         rows.append((f"{len(rest)} others", f"{count:,}", share, *[""] * has_sizes))
     return Table(f"{many.capitalize()} by class", head, rows, "figures", right=frozenset({1, 2, 3}))
 
 
 def _class_row(of_class: OperationClass, traffic: Traffic, *, has_sizes: bool) -> tuple[str, ...]:
-    share = f"{of_class.count / max(1, traffic.operations):.1%}"
+    share = in_percent(of_class.count / max(1, traffic.operations))
     if not has_sizes:
         return of_class.name, f"{of_class.count:,}", share
-    of_bytes = f"{share}, {of_class.bytes_out / max(1, traffic.bytes_out):.1%}"
+    of_bytes = f"{share}, {in_percent(of_class.bytes_out / max(1, traffic.bytes_out))}"
     values = _quantiles(of_class.sizes) if of_class.sizes else []
     return of_class.name, f"{of_class.count:,}", of_bytes, " / ".join(sizes.size(round(value)) for value in values)
 
@@ -136,14 +137,14 @@ def _connections(traffic: Traffic) -> Iterator[Block]:
     yield Text(
         f"{of_them.opened:,} connections with {of_them.per_connection:.3g} {many} each on average: median {quantile(of_them.lengths, 0.5):,.0f}, "
         f"p90 {quantile(of_them.lengths, 0.9):,.0f}, p99 {quantile(of_them.lengths, 0.99):,.0f}, at most {of_them.lengths[-1].value:,.0f}; "
-        f"{share_of_one(of_them.lengths):.1%} carried one {one} ({of_them.how})."
+        f"{in_percent(share_of_one(of_them.lengths))} carried one {one} ({of_them.how})."
     )
     if of_them.idle:
         yield Text(
             f"Between two {many} of a connection: median {quantile(of_them.idle, 0.5):,.0f} s, p90 {quantile(of_them.idle, 0.9):,.0f} s (not replayed)."
         )
     told = [
-        Item(f"{share:.1%} of the {what}")
+        Item(f"{in_percent(share)} of the {what}")
         for share, what in (
             (of_them.resumed, "connections resumed a session (not replayed: all make full handshakes)"),
             (of_them.encrypted, f"{many} were encrypted"),
@@ -174,7 +175,7 @@ def _arrivals(traffic: Traffic) -> Iterator[Block]:
     if arrivals.busiest_second:
         busy = total(arrivals.per_second)
         yield Text(
-            f"The busiest second had {arrivals.busiest_second:,}; {min(1.0, busy / max(1.0, traffic.seconds + 1)):.1%} of the seconds had any, in "
+            f"The busiest second had {arrivals.busiest_second:,}; {in_percent(min(1.0, busy / max(1.0, traffic.seconds + 1)))} of the seconds had any, in "
             f"{minutes(traffic.seconds)} from the first to the last."
         )
     if arrivals.concurrent:

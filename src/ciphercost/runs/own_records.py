@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ciphercost.host import tls_library
-from ciphercost.host.package_cache import cache
+from ciphercost.host.package_cache import cache, make_directory
 from ciphercost.host.run_ownership import server_user
 from ciphercost.model import owned
 from ciphercost.model.errors import UsageError
@@ -184,7 +184,7 @@ def _key(*, make: bool = False) -> bytes:
     """This user's key. `make`: create it if there is none. Raises OSError if there is none that only this user can read and write."""
     path = cache() / f"record-key.{os.geteuid()}"
     if make and not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         owned.add_line(beside, secrets.token_hex(KEY_BYTES))
         with contextlib.suppress(FileExistsError):

@@ -23,7 +23,7 @@ from ciphercost.measure.experiment import experiment, title
 from ciphercost.measure.progress import Display
 from ciphercost.measure.run_context import Run
 from ciphercost.model.constrained_types import PLAN_FORMAT
-from ciphercost.model.errors import Interrupted, RefusedDump, UsageError
+from ciphercost.model.errors import Interrupted, MissingServer, RefusedDump, UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record, directory_for, new_id
@@ -87,10 +87,16 @@ def run_in(
         own_records.mark(record.directory, own_records.of_run(record.directory))
         try:
             return carry_out(plan.cells, record, run_id, display, cluster, before)
-        except RefusedDump:
-            if not any(cell.whole_sessions for cell in facts.cells):
-                shutil.rmtree(record.directory)  # a record of nothing, made a moment ago
+        except (RefusedDump, MissingServer):
+            if is_of_nothing(record):
+                shutil.rmtree(record.directory)  # made a moment ago, and in the way of the next try
             raise
+
+
+def is_of_nothing(record: Record) -> bool:
+    """Whether a record has neither a slice nor a published procedure's run."""
+    measured = (record.directory / name for name in ("slices.jsonl", "study.json"))
+    return not any(path.exists() and path.stat().st_size for path in measured)
 
 
 def carry_out(

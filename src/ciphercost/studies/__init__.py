@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ciphercost import engines, mechanisms
+from ciphercost.host.versions import matches, version_key
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.registry import Registry
 from ciphercost.model.result import Cell
@@ -64,6 +65,8 @@ class Study(ABC):
     """Published tables and figures, by name (`Table II`), and what each holds. `StudyFigure.source` names one."""
     one_core: bool = False
     """Whether the procedure runs server and client on one core."""
+    newer_servers: bool = False
+    """Whether a server newer than the one that its cells name serves as well."""
 
     @property
     def title(self) -> str:
@@ -165,6 +168,14 @@ class Study(ABC):
         """Paragraphs on how our own figures were measured, as far as the tables don't show it. Pure."""
         return []
 
+    def below_verdict(self, cells: Sequence[Cell]) -> Iterator[Sheet]:  # noqa: ARG002
+        """Tables on the cells of the run, which stand before the study's own. Pure."""
+        yield from ()
+
+    def judged_on(self, result: StudyResult, cells: Sequence[Cell]) -> list[str]:  # noqa: ARG002
+        """Sentences that the verdict needs: on what it was judged here. Pure."""
+        return []
+
     def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
         """Everything that pages and texts report on its result and on the cells of the same run. Pure."""
         return table.report(self, result, cells)
@@ -211,10 +222,10 @@ def at_versions(study: Study, cells: Sequence[CellSpec], versions: Mapping[str, 
     """The cells on these versions of their servers. Raises UsageError if the study itself needs another one."""
     for cell in cells:
         version = versions.get(cell.engine, "")
-        if version and cell.version not in ("", version):
-            raise UsageError(
-                f"study {study.name} needs {cell.engine} {cell.version}: write --engine {cell.engine}, without @{version}"
-            )
+        newer = study.newer_servers and version_key(version) > version_key(cell.version)
+        if version and not newer and not matches(version, cell.version):
+            needed = f"{cell.engine} {cell.version}{' or newer' if study.newer_servers else ''}"
+            raise UsageError(f"study {study.name} needs {needed}: write --engine {cell.engine}, without @{version}")
     return [msgspec.structs.replace(cell, version=versions.get(cell.engine, cell.version)) for cell in cells]
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from ciphercost.estimate import disturbance
+from ciphercost.estimate import disturbance, notation
 from ciphercost.model.result import Cell
 from ciphercost.model.study import StudyFigure
 
@@ -183,7 +183,7 @@ def counted(judged: Judged) -> str:
     if judged.printed_once and measured > published:
         text += f", compared with each of {measured} costs measured here"
     if judged.direction_only:
-        text += "; their sizes cannot be compared"
+        text += f"; {'its size' if published == 1 else 'their sizes'} cannot be compared"
     return f"{head(judged)}: {text}"
 
 
@@ -194,7 +194,7 @@ def unreliable(cells: Sequence[Cell]) -> str:
     if not hit:
         return ""
     which = (
-        f" of all {hit} cells"
+        f" of {notation.every(hit, 'cells')}"
         if hit == len(cells) > 1
         else f" of {hit} of {len(cells)} cells"
         if len(cells) > 1

@@ -130,3 +130,8 @@ def runs_of(given: Mapping[str, Any], default: int) -> int:
     if not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"--runs {runs}: must be from 1 to {MOST_RUNS} runs of each arm")
     return runs
+
+
+def often(runs: float) -> str:
+    """`once`, `3 times`. Pure."""
+    return "once" if runs == 1 else f"{runs:.0f} times"

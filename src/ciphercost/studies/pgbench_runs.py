@@ -6,6 +6,7 @@ The program is that of the server's own version if there is one, since it is par
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,12 +71,37 @@ def places(installation: Installation, name: str) -> list[Path]:
     return [Path(installation.location) / name, *same, *on_path, *rest]
 
 
+def scale_of(given: Mapping[str, Any], default: int, most: int) -> int:
+    """Value of `--scale`. Raises UsageError."""
+    scale = int(given.get("scale", default))
+    if not 1 <= scale <= most:
+        raise UsageError(f"--scale {scale}: must be from 1 to {most}")
+    return scale
+
+
 def duration_of(given: Mapping[str, Any], default: float) -> float:
     """Value of `--duration`, seconds. Raises UsageError."""
     duration = in_turn.duration_of(given, default)
     if duration < 1:
         raise UsageError(f"--duration {duration:g}s: pgbench runs for at least 1 second")
     return duration
+
+
+def load_limit(scale: float) -> float:
+    """Timeout of what goes through all tables of this scale, seconds."""
+    return LOAD_SECONDS * (1 + scale / 10)
+
+
+def load(stage: Stage, program: Path, arm: str, scale: float, name: str = "load") -> float:
+    """Let pgbench create its tables anew. Returns when it began, on the monotonic clock. Raises RunError.
+
+    `name`: of its log.
+    """
+    making = ["-i", "-s", f"{scale:.0f}"]
+    stage.say(f"as published: {pair_of(stage)}, {arm}: pgbench {' '.join(making)}")
+    began = time.monotonic()
+    run(stage, program, arm, name, making, load_limit(scale))
+    return began
 
 
 def find(installation: Installation) -> tuple[Path, str]:

@@ -32,6 +32,10 @@ class Described(Protocol):
 
     def method(self, result: StudyResult) -> list[str]: ...
 
+    def below_verdict(self, cells: Sequence[Cell]) -> Iterator[Sheet]: ...
+
+    def judged_on(self, result: StudyResult, cells: Sequence[Cell]) -> list[str]: ...
+
 
 def report(described: Described, study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
     """The parts that every report renders: verdict, its table, the study's own tables, how they were measured, and the findings.
@@ -39,11 +43,16 @@ def report(described: Described, study: StudyResult, cells: Sequence[Cell] = ())
     `cells`: those of the same run; if they were disturbed, the verdict says so.
     """
     judged = described.judged(study)
+    verdict = (f"{agreement.counted(judged)}.", *described.judged_on(study, cells), agreement.unreliable(cells))
     return Report(
         title=study.title,
-        verdict=" ".join(filter(None, (f"{agreement.counted(judged)}.", agreement.unreliable(cells)))),
+        verdict=" ".join(filter(None, verdict)),
         compared=agreement.compared(judged, study.published_server, study.server),
-        sheets=[*compared(judged, described.caveat(study)), *described.sheets(study)],
+        sheets=[
+            *compared(judged, described.caveat(study)),
+            *described.below_verdict(cells),
+            *described.sheets(study),
+        ],
         method=[f"the same procedure here: {study.procedure}", *described.method(study)],
         findings=study.findings,
         sources=printed_in(study, described.sources),
@@ -162,6 +171,11 @@ def figure_rows(figures: list[StudyFigure], costs: str = "encryption costs") -> 
             change(cost.here, cost.figure),
             with_interval(cost),
         )
+
+
+def cited_claim(cost: StudyFigure) -> str:
+    """A published cost with its source."""
+    return cite(claimed(cost), cost)
 
 
 def pair(levels: list[float | None], unit: str = "") -> str:

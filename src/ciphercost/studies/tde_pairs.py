@@ -15,6 +15,7 @@ from ciphercost.mechanisms.cybertec_tde import BITS_OPTION
 from ciphercost.mechanisms.edb_tde import FIRST_WITH_256
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.slices import Proof
+from ciphercost.model.study import StudyFigure
 
 FILE_SYSTEMS = ("fscrypt", "gocryptfs")
 """Encrypt below stock PostgreSQL if no server with TDE is given."""
@@ -103,6 +104,21 @@ def pairs(given: Sequence[str], file_systems: Sequence[str]) -> list[Pair]:
             "would use it; leave --mechanism out, or add a server without TDE"
         )
     return result
+
+
+def stand_ins(names: Iterable[str]) -> list[str]:
+    """The mechanisms that aren't part of a server, each once. Pure."""
+    return [name for name in dict.fromkeys(names) if name not in VENDORS]
+
+
+def stand_ins_of(figures: Iterable[StudyFigure]) -> list[str]:
+    """Those of figures whose operation ends with its mechanism. Pure."""
+    return stand_ins(figure.operation.split()[-1] for figure in figures)
+
+
+def standing_in(names: Sequence[str], published: str = "it") -> str:
+    """`gocryptfs stands in for it`. Pure."""
+    return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} in for {published}"
 
 
 def mechanism_of(bindir: str, others: bool) -> str:

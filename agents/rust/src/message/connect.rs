@@ -1,6 +1,6 @@
 //! The fields of `connect`, driver by driver.
 
-use super::embedded::{DuckDb, Sqlite};
+use super::embedded::{DuckDb, Sqlite, Turso};
 use super::http::Http;
 use super::server::{ChannelBinding, Server, Tls};
 use crate::deadline;
@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use serde::Deserialize;
 
 /// Every driver, as `hello` and error messages list them.
-pub const DRIVERS: &str = "null postgres mysql firebird sqlite duckdb http resp memcached";
+pub const DRIVERS: &str = "null postgres mysql firebird sqlite duckdb turso http resp memcached";
 
 const FEW_CONNECTIONS: usize = 64;
 
@@ -21,6 +21,7 @@ pub enum Connect {
     Memcached(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
     DuckDb(Pool, DuckDb),
+    Turso(Pool, Turso),
     Firebird(Pool, Box<Firebird>),
     Http(Pool, Box<Http>),
 }
@@ -117,6 +118,7 @@ impl Connect {
             Connect::Null(pool, _) => pool,
             Connect::Sqlite(pool, _) => pool,
             Connect::DuckDb(pool, _) => pool,
+            Connect::Turso(pool, _) => pool,
             Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
             Connect::Resp(pool, _) | Connect::Memcached(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
@@ -130,7 +132,7 @@ impl Connect {
         // one still waits for its server's close.
         let lines = match self {
             Connect::Null(..) => 0,
-            Connect::Sqlite(..) | Connect::DuckDb(..) => 3,
+            Connect::Sqlite(..) | Connect::DuckDb(..) | Connect::Turso(..) => 3,
             Connect::Http(_, asked) if asked.clear_port.is_some() => 2,
             _ => 1,
         };

@@ -28,3 +28,19 @@ pub struct DuckDb {
     /// Of an encrypted database: GCM or CTR.
     pub cipher: Option<String>,
 }
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turso {
+    pub path: String,
+    /// A shared library with Turso's C interface.
+    pub library: String,
+    /// A library that is loaded before, because the other one refers to its symbols.
+    pub extension: Option<String>,
+    /// Statements that each connection runs first.
+    pub pragmas: Option<String>,
+    /// Hexadecimal digits.
+    pub key: Option<String>,
+    /// Of an encrypted database, by Turso's name.
+    pub cipher: Option<String>,
+}

@@ -12,7 +12,7 @@ mod server;
 
 pub use answer::{Answer, Connected, SliceAnswer};
 pub use connect::{Connect, DRIVERS, Firebird, Null, Pool, WireCrypt, seconds};
-pub use embedded::{DuckDb, Sqlite};
+pub use embedded::{DuckDb, Sqlite, Turso};
 pub use http::{Http, HttpVersion};
 pub use request::{Arrivals, Floor, Hello, Line, Request, Slice, Step, Variable};
 pub use server::{ChannelBinding, Server, Tls, TlsVersion};

@@ -250,6 +250,7 @@ impl Line {
                         "memcached" => Connect::Memcached(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
                         "duckdb" => Connect::DuckDb(pool, read(fields)?),
+                        "turso" => Connect::Turso(pool, read(fields)?),
                         "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {

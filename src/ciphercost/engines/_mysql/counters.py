@@ -30,8 +30,10 @@ CPU = "SELECT SUM(SUM_CPU_TIME) FROM performance_schema.events_statements_summar
 PICO = 1e-12
 COARSE = 2.0
 """Seconds: the server counts its own in whole ones."""
-READS = 4
-"""Most times that the status is read at once. While a session ends, a read can be without all that this session did."""
+READS, PAUSE_S = 4, 0.01
+"""Most times that the status is read at once, and seconds between two of them. While a session ends, a read can be without all that this
+session did, and so can the next one if it comes at once.
+"""
 
 
 class MysqlCounters(CounterReader):
@@ -56,6 +58,7 @@ class MysqlCounters(CounterReader):
         """The server's status as two reads in a row agree on: nothing in the second is less than in the first."""
         whole = self._status("GLOBAL", NAMES)
         for _ in range(READS - 1):
+            time.sleep(PAUSE_S)
             before, whole = whole, self._status("GLOBAL", NAMES)
             if all(whole.get(name, 0.0) >= value for name, value in before.items()):
                 break

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import socket
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -145,6 +145,8 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
     """Oldest version that speaks unencrypted HTTP/2 on a port that also speaks HTTP/1.1."""
     http3_since: str = ""
     """Oldest version that speaks HTTP/3."""
+    stating: str = "the server's log has only"
+    """How an error begins that says of how many connections `stated` knows. User-visible."""
     no_http3: str = ""
     """Why it can't speak HTTP/3; empty: it can, from `http3_since` on. User-visible."""
 
@@ -272,17 +274,23 @@ class Web(Packaged, HasTls, Documents, TakesSettings):
     def sessions(
         self, server: Server, agent: LoadClient, arm: str, *, everywhere: bool = False
     ) -> list[list[str | None]]:
-        """Send a request with a note on each connection and look for the note in the server's log."""
+        """Send a request with a note on each connection and read what the server states about it."""
         assert isinstance(server, WebServer)
         note = secrets.token_hex(8)
         answers = agent.query(arm, f"GET {CANARY_PATH}?{NOTE}={note}", everywhere=everywhere)
-        lines = server.log.noted(note, len(answers))
+        lines = self.stated(server, note, [Answer.of(row) for row in answers])
         if len(lines) != len(answers):
-            raise AgentError(f"the server's log has only {len(lines)} of this witness's {len(answers)} requests", "log")
+            raise AgentError(f"{self.stating} {len(lines)} of this witness's {len(answers)} requests", "log")
         return [
             ["t" if line.protocol else "f", spoken(line), line.cipher, *([VERIFIED] if line.client else [])]
             for line in lines
         ]
+
+    def stated(self, server: WebServer, note: str, answers: Sequence[Answer]) -> list[Line]:
+        """What the server states about the connections of the requests with this note, in its log. It must write every line,
+        however many come at once: nginx, Apache and Caddy wait for one another.
+        """
+        return server.log.noted(note, len(answers))
 
     def echo(self, text: str) -> str:
         return f"GET {CANARY_PATH}?word={text}"

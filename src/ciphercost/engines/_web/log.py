@@ -12,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from ciphercost.host import deadlines
+
 NOTE = "ciphercost"
 """Parameter in a URL's query by which a witness recognises its own request."""
 FIELDS = ("note", "protocol", "cipher", "resumed", "client", "http")
-WAIT_SECONDS = 5.0
 NOTHING = ("", "-")
 RESUMED = ("r", "Resumed")
 """In nginx's and Apache's words."""
@@ -77,8 +78,11 @@ class Log:
         return parsed_lines
 
     def noted(self, note: str, count: int) -> list[Line]:
-        """Wait until `count` lines carry this note, or WAIT_SECONDS pass, and return them."""
-        deadline, lines = time.monotonic() + WAIT_SECONDS, []
+        """Wait until `count` lines carry this note, or a query's time has passed, and return them.
+
+        A server writes a line after its answer, on a busy machine a good deal later.
+        """
+        deadline, lines = time.monotonic() + deadlines.query(), []
         while True:
             lines += [entry for entry in self.read() if entry.note == note]
             if len(lines) >= count or time.monotonic() > deadline:

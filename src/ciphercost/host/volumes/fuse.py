@@ -111,6 +111,11 @@ class Fuse:
                 if (status := self._process.poll()) is not None:
                     output_end = " ".join(self._process.output().split())[-500:]
                     raise RunError(f"{self._process.name} ended with status {status}: {output_end}")
+                if (kind := self._kind_mounted()) not in ("", self._kind):
+                    raise RunError(
+                        f"{self._process.name} mounted a file system of kind '{kind}' at {self.place}, not '{self._kind}'; "
+                        f"start it with -o subtype={self._kind.removeprefix('fuse.')}"
+                    )
                 if time.monotonic() >= deadline:
                     raise RunError(f"{self._process.name} did not mount anything within {self._patience:g} seconds")
                 time.sleep(0.005)
@@ -121,8 +126,11 @@ class Fuse:
 
     def mounted(self) -> bool:
         """Whether it is mounted and answers."""
-        matching = [mount for mount in mounts.mounts() if mount.point == str(self.place)]
-        return bool(matching) and matching[-1].kind == self._kind and self.place.is_dir()
+        return self._kind_mounted() == self._kind and self.place.is_dir()
+
+    def _kind_mounted(self) -> str:
+        """Return what the kernel calls the file system that is mounted at `place`; empty: none is."""
+        return next((mount.kind for mount in reversed(mounts.mounts()) if mount.point == str(self.place)), "")
 
     def unmount(self) -> None:
         """Unmount it; does nothing if it isn't mounted. Raises RunError if it stays mounted."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ciphercost.model.imported import Reading
@@ -95,10 +96,14 @@ def get(name: str) -> Importer:
     return Importer(name, module.recognise, module.read, getattr(module, "OWN", None), getattr(module, "DATA", None))
 
 
-def recognised(head: str) -> dict[str, int]:
-    """Return every format whose mark is in the beginning of a text, with the line of the mark."""
+@lru_cache(maxsize=4)
+def recognised(head: str) -> Mapping[str, int]:
+    """Return every format whose mark is in the beginning of a text, with the line of the mark.
+
+    A file's beginning is asked about several times: what precedes its lines, what its format is, whether another tool's output follows.
+    """
     mark_lines = {name: get(name).recognise(head) for name in names()}
-    return {name: line for name, line in mark_lines.items() if line}
+    return MappingProxyType({name: line for name, line in mark_lines.items() if line})
 
 
 def marks() -> list[re.Pattern[str]]:

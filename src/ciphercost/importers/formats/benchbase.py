@@ -14,6 +14,7 @@ from ciphercost.importers.formats import Bad, Lines, above_zero, digits, line_of
 from ciphercost.importers.formats._whole import JSON_BEGIN, JSON_END, documents, rows
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
+from ciphercost.model.shares import in_percent
 
 JSON = re.compile(r'^[^\S\n]*\{[^{}]*(?:\{[^{}]*\}[^{}]*)*?"Throughput \(requests/second\)"\s*:', re.MULTILINE)
 DATA = JSON_BEGIN
@@ -65,9 +66,7 @@ def of_summary(summary: Summary, line: int) -> Reading:
     if rate < summary.throughput:
         lost = summary.throughput - rate
         errors = round(summary.requests * lost / summary.throughput)
-        text = f"{lost / summary.throughput:.1%} of the transactions were aborted or failed; throughput counts the others".replace(
-            "%", " %"
-        )
+        text = f"{in_percent(lost / summary.throughput)} of the transactions were aborted or failed; throughput counts the others"
         if lost > summary.throughput / 2:
             raise Bad(line, f"{text}, so this is no usable result; fix the cause and run it again")
         notes.append(Warning_("errors", text))

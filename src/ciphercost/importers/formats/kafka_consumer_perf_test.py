@@ -34,7 +34,9 @@ STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
 ROW = re.compile(rf"{STAMP}, {STAMP}(?:, [\d.,-]+)+\s*")
 """A row with `--hide-header`, too. Where numbers have a decimal comma, no space follows it."""
 DETAIL = re.compile(rf"{STAMP}, \d+, .*")
-TIMED_OUT = re.compile(r"WARNING: Exiting before consuming the expected number of messages: timeout \((\d+) ms\).*")
+TIMED_OUT = re.compile(
+    r"WARNING: Exiting before consuming the expected number of (?:messages|records): timeout \((\d+) ms\).*"
+)
 MARK = re.compile(rf"^(?:{HEADER.pattern}|{STAMP}, {STAMP}, )", re.MULTILINE)
 
 
@@ -46,22 +48,23 @@ def read(lines: Lines) -> list[Reading]:
     """Return a reading for each line of the table."""
     readings: list[Reading] = []
     began = detail = 0
+    waited: tuple[int, str] | None = None
     for line in lines:
         if HEADER.fullmatch(line):
             began = lines.number
         elif match := TIMED_OUT.fullmatch(line):
-            raise Bad(
-                lines.number,
-                f"before it had --messages of them, the tool waited {int(match[1]):,} ms for more, which its time includes; ask for fewer, produce "
-                "more first, or raise --timeout if the broker is that slow",
-            )
+            waited = (lines.number, match[1])
         elif ROW.fullmatch(line):
             if lines.cut:
                 raise Bad(lines.number, "the last line is cut off; import the whole output")
+            if waited:
+                raise too_few(*waited, line.strip().split(", "))
             readings.append(reading(line.strip().split(", "), began or lines.number, lines.number))
             began = 0
         elif DETAIL.fullmatch(line):
             detail = detail or lines.number
+    if waited:
+        raise too_few(*waited, [])
     if detail:
         raise Bad(detail, "--show-detailed-stats prints parts of a run and no summary; run it without that option")
     if began or not readings:
@@ -69,6 +72,17 @@ def read(lines: Lines) -> list[Reading]:
             lines.number, f"the table that begins on line {began or 1} has no line of figures; import the whole output"
         )
     return readings
+
+
+def too_few(line: int, milliseconds: str, words: list[str]) -> Bad:
+    """Return what is wrong with a run that waited for more messages than there were. `words`: its figures, if any."""
+    told = dict(zip(COLUMNS, words, strict=False)).get("data.consumed.in.nMsg")
+    more = f"more messages than the {int(number(told)):,} that it got" if told else "more messages than there were"
+    return Bad(
+        line,
+        f"the tool waited {int(milliseconds):,} ms for {more}, and its time includes that wait; ask for fewer (--messages), produce more first, "
+        "or raise --timeout if the broker is that slow",
+    )
 
 
 def reading(words: list[str], began: int, line: int) -> Reading:

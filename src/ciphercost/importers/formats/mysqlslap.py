@@ -10,6 +10,7 @@ import re
 from ciphercost.importers.formats import NUMBER, Bad, Lines, digits, line_of, number
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
+from ciphercost.model.shares import in_percent
 
 AVERAGE = re.compile(rf"\s*Average number of seconds to run all queries: {NUMBER} seconds\s*")
 LEAST = re.compile(rf"\s*Minimum number of seconds to run all queries: {NUMBER} seconds\s*")
@@ -92,8 +93,8 @@ def reading(line: int, average: float, least: float, longest: float, clients: in
         )
         notes.append(Warning_("iterations-hidden", text))
     if COARSE * average < RESOLUTION / 2:
-        text = f"{average:g} s is rounded to a millisecond, which alone is an error of ± {RESOLUTION / 2 / average:.1%}"
-        notes.append(Warning_("coarse", text.replace("%", " %")))
+        text = f"{average:g} s is rounded to a millisecond, which alone is an error of ± {in_percent(RESOLUTION / 2 / average)}"
+        notes.append(Warning_("coarse", text))
     operations = clients * queries
     return Reading(
         tool="mysqlslap",

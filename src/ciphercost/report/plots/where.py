@@ -12,6 +12,7 @@ from typing import Any
 
 from ciphercost.estimate import notation
 from ciphercost.model.result import Cell, Parts, UnitCost
+from ciphercost.model.shares import in_percent
 from ciphercost.model.spec import ARMS
 from ciphercost.report.plots import Plot, Subject, Table, Width
 from ciphercost.report.plots._draw import (
@@ -114,9 +115,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
                 {k: 100 * v / whole for k, v in added.items()},
                 PARTS,
             )
-            figures = (
-                f"{notation.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
-            )
+            figures = (f"{notation.number(added[key])} µs ({in_percent(added[key] / whole, 0)})" for key, *_ in PARTS)
             table.append((labels[index], fitted.end, *figures))
     spoken = "; ".join(
         f"at the {fit.end} a handshake adds {figure_text.plus(fit.handshake_us, 'µs')}, a request {figure_text.plus(fit.request_us, 'µs')}, "

@@ -9,6 +9,7 @@ import msgspec
 
 from ciphercost.estimate.notation import interval, number, of_what, worded
 from ciphercost.model.result import Cell, Result
+from ciphercost.model.shares import in_percent
 from ciphercost.model.slices import Finding, Proof, Severity
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import conditions
@@ -64,19 +65,15 @@ def on_and_off(cells: Sequence[Cell]) -> str:
     return f"the same load ran with {'TLS' if what == 'tls' else what} and without"
 
 
-def share(part: int, whole: int, digits: int = 1) -> str:
-    return f"{part / whole:.{digits}%}".replace("%", " %")
-
-
 def logged(cell: Cell) -> Iterator[str]:
     """The number of handshakes in the server's own log, and of requests that came before a handshake was complete."""
     full, resumed = cell.handshakes.get("full", 0), cell.handshakes.get("resumed", 0)
     if full + resumed:
-        yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share(resumed, full + resumed)})"
+        yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({in_percent(resumed / (full + resumed))})"
     arm = cell.arms.get("encrypted", {})
     if early := arm.get("early", 0):
         connects = arm["connects"]
-        yield f"0-RTT: the server took the first request early on {early:,} of {connects:,} connections ({share(early, connects)})"
+        yield f"0-RTT: the server took the first request early on {early:,} of {connects:,} connections ({in_percent(early / connects)})"
 
 
 def retried(cell: Cell) -> Iterator[str]:
@@ -97,7 +94,7 @@ def link(cell: Cell) -> Iterator[str]:
     """How many packets the link really lost."""
     if sent := cell.link.get("sent"):
         lost = cell.link["lost"]
-        yield f"the link lost {lost:,} of {sent:,} packets ({share(lost, sent, 2)})"
+        yield f"the link lost {lost:,} of {sent:,} packets ({in_percent(lost / sent, 2)})"
 
 
 def hop(cell: Cell) -> Iterator[str]:

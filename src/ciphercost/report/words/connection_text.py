@@ -25,12 +25,14 @@ STORM = {
 AFTER = {"handshake": "handshake", "traffic": "traffic", "response": "large response"}
 WHOSE = {"server": "server", "hop": "hop", "kernel": "socket buffers", "client": "client"}
 LEVELS = "plain → encrypted"
+AT_A_RATE = ("rate", "saturated")
+"""Kinds of storms whose new connections come at a rate."""
 Row = tuple[str, str, str, str]
 
 
 def storm_head(storm: StormResult) -> str:
     """What happens in a storm: `while 80 others connect in 0.5 s`."""
-    if storm.kind == "rate":
+    if storm.kind in AT_A_RATE:
         return f"while {storm.wanted:,} others connect in {storm.seconds:g} s"
     if storm.kind == "failover":
         return f"failover: {storm.wanted:,} clients at once on a fresh server"
@@ -60,8 +62,13 @@ def storm_lines(cell: Cell) -> Iterator[str]:
     """What the storm does to each arm by itself, and the new connections that failed."""
     if cell.storm is None:
         return
+    load = (
+        f"owe {number(cell.storm.rate)} operations/s together"
+        if cell.storm.rate
+        else "send as fast as they can, so new connections take operations/s from them"
+    )
     yield (
-        f"{cell.clients} established connections owe {number(cell.storm.rate)} operations/s together; {cell.storm.blocks} blocks of storms, "
+        f"{cell.clients} established connections {load}; {cell.storm.blocks} blocks of storms, "
         f"each before, during and after ({cell.storm.seconds:g} s each)"
     )
     for arm in ARMS:
@@ -83,6 +90,10 @@ def storm_lines(cell: Cell) -> Iterator[str]:
             yield f"{arm}, before → during → after: {'; '.join(parts)}"
         if of.refused:
             yield f"{arm}: {of.refused:,} of {of.wanted:,} new connections failed ({of.reasons})"
+    if (further := cell.storm.change.get("throughput_during")) is not None and not cell.storm.rate:
+        yield (
+            f"operations/s during ÷ before, encrypted against plain: {worded(further, *FASTER)}, 95 % CI {interval(further, *FASTER)}"
+        )
 
 
 MOST_SENTENCES = 3
@@ -102,6 +113,8 @@ def sentences(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _of_storm(cell: Cell, of: StormResult) -> str:
     """The figure of a storm that matters most; empty: it has none."""
+    if of.kind == "saturated":
+        return _of_saturated(cell, of)
     if of.kind == "failover":
         keys = ("back_last", "back_p99", "back_p50")
         begin = f"After a failover, of {of.wanted:,} clients at once"
@@ -109,7 +122,7 @@ def _of_storm(cell: Cell, of: StormResult) -> str:
         keys = ("latency_p99_during", "latency_p50_during", "throughput_during")
         begin = (
             f"While {of.wanted:,} others connect in {of.seconds:g} s"
-            if of.kind == "rate"
+            if of.kind in AT_A_RATE
             else f"While {of.wanted:,} connections are renewed"
         )
     key = next((name for name in keys if name in of.ratios), "")
@@ -135,6 +148,20 @@ def _of_storm(cell: Cell, of: StormResult) -> str:
     return (
         f"{begin}, {words} {change}{many} with {cell.mechanism} (95 % CI {interval(estimate, *direction)}): "
         f"{levels} {'/s' if rate else 'ms'}."
+    )
+
+
+def _of_saturated(cell: Cell, of: StormResult) -> str:
+    """What the storm takes from connections that send as fast as they can, in each arm; empty: an arm has no figure."""
+    changes = [of.arms[arm].change.get("throughput_during") for arm in ARMS]
+    plain, encrypted = (
+        f"{worded(change, *FASTER)} (95 % CI {interval(change, *FASTER)})" if change else "" for change in changes
+    )
+    if not plain or not encrypted:
+        return ""
+    return (
+        f"While {of.wanted:,} others connect in {of.seconds:g} s, connections that send as fast as they can do {plain} operations/s in the plain "
+        f"arm and {encrypted} with {cell.mechanism}."
     )
 
 

@@ -280,7 +280,9 @@ def levels(cell: Cell, key: str) -> str:
 def prediction(cell: Cell) -> str:
     """`predicted from the link alone: 3 round trips, 30 ms more per operation, 34.2 % fewer operations per second; measured: …`."""
     link = cell.predicted
-    trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
+    trips = (
+        f"{number(link['round_trips'])} round trip{'s' * (link['round_trips'] != 1)}, " if link["round_trips"] else ""
+    )
     words = f"predicted from the link alone: {trips}{longer(link['added_ms'])} per operation"
     if "throughput" not in link:
         return words

@@ -78,7 +78,7 @@ def lines(of: Concluded, cell: CellOverMachines, metric: str) -> Iterator[Line]:
         for one in over.types:
             yield _line(metric, _of_model(one.machines), one.cpu, one.estimate)
     if len(over.machines) > 1:
-        yield _line(metric, f"all {len(over.machines)} machines", "", over.overall)
+        yield _line(metric, notation.every(len(over.machines), "machines"), "", over.overall)
 
 
 def added_rows(added: AddedOverMachines) -> Iterator[tuple[str, str, str, str, str]]:
@@ -88,7 +88,7 @@ def added_rows(added: AddedOverMachines) -> Iterator[tuple[str, str, str, str, s
     for on_model in added.types if len(added.types) > 1 else []:
         yield _added(_of_model(on_model.machines), on_model)
     if len(added.machines) > 1:
-        yield _added(f"all {len(added.machines)} machines", added.overall)
+        yield _added(notation.every(len(added.machines), "machines"), added.overall)
 
 
 def _added(name: str, on: AddedOn) -> tuple[str, str, str, str, str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ciphercost.estimate.profile_parts import PARTS, split
 from ciphercost.model.profile import NAMELESS, EndProfile, ProfilePart
 from ciphercost.model.result import Cell
+from ciphercost.model.shares import in_percent
 from ciphercost.report.words import floor_text
 
 HEAD = ("µs per operation", "plain", "encrypted", "added", "95 % CI")
@@ -137,7 +138,7 @@ def notes(cell: Cell, end: EndProfile) -> Iterator[str]:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
+    return in_percent(share, 1 if share < 0.1 else 0)
 
 
 def deviates(end: EndProfile) -> str:
@@ -147,6 +148,6 @@ def deviates(end: EndProfile) -> str:
         level = sum(getattr(part, name) for part in end.parts)
         if level and profiled and abs(profiled / level - 1) > DEVIATES:
             deviations.append(
-                f"{abs(profiled / level - 1):.0%} {'more' if profiled > level else 'less'} ({arm})".replace("%", " %")
+                f"{in_percent(abs(profiled / level - 1), 0)} {'more' if profiled > level else 'less'} ({arm})"
             )
     return " and ".join(deviations)

@@ -9,6 +9,7 @@ from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.notation import NO_CHANGE, TIMES, of_what
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Imported, Parts, Result, UnitCost
+from ciphercost.model.shares import in_percent
 from ciphercost.report import objective_text
 from ciphercost.report.words import added_sentences, added_text, pair_text, unit_cost_text
 from ciphercost.report.words.cell_text import distinct, heading, is_control, names, places, server_name, without_number
@@ -120,7 +121,7 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
     if differ:
         return f"none: the arms' runs differ in {what} by more than chance, but can't show that encryption is the cause ({runs}{need})"
     seen = (
-        f": these runs could have detected {cell.smallest_effect:.1%} or more".replace("%", " %")
+        f": these runs could have detected {in_percent(cell.smallest_effect)} or more"
         if cell.smallest_effect and key == "throughput"
         else ""
     )

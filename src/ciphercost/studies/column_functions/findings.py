@@ -11,6 +11,7 @@ from ciphercost.estimate.notation import factor
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord
+from ciphercost.studies import in_turn
 from ciphercost.studies.column_functions import measured, procedure, published, servers
 from ciphercost.studies.column_functions.names import CPU, GROWTH, RATE, SERVER_CPU, TIME
 from ciphercost.studies.costs import bounds, change, plus_minus, too_wide, with_interval
@@ -179,7 +180,7 @@ def below_zero(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
     listed = ", ".join(f"{called(cost)} {change(cost.here)}" for cost in negative)
     runs = record.settings["runs"]
     text = (
-        f"In {len(negative)} of {len(all_)} cells the procedure, run here {runs:.0f} time{'s' * (runs != 1)}, finds the encrypted arm faster "
+        f"In {len(negative)} of {len(all_)} cells the procedure, run here {in_turn.often(runs)}, finds the encrypted arm faster "
         f"({listed}), as in published cells."
     )
     sure = [cost for cost in negative if cost.high is not None and cost.high < 1]

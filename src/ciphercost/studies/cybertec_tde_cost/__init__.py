@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from ciphercost.model.constrained_types import FORMAT
-from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
@@ -46,11 +45,8 @@ class CybertecTdeCost(Study):
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
-        scale = int(given.get("scale", self.scale))
-        if not 1 <= scale <= MOST_SCALE:
-            raise UsageError(f"--scale {scale}: must be from 1 to {MOST_SCALE}")
         return CybertecTdeCost(
-            scale,
+            pgbench_runs.scale_of(given, self.scale, MOST_SCALE),
             pgbench_runs.duration_of(given, self.duration),
             in_turn.runs_of(given, self.runs),
             tde_pairs.bindirs(given["bindir"]) if "bindir" in given else self.bindir,
@@ -119,15 +115,15 @@ class CybertecTdeCost(Study):
 
     def judged(self, result: StudyResult) -> Judged:
         figures = self.headline(result)
-        return Judged(figures, direction_only=bool(_below(figures)))
+        return Judged(figures, direction_only=bool(tde_pairs.stand_ins_of(figures)))
 
     def caveat(self, result: StudyResult) -> str:
-        names = _below(self.headline(result))
+        names = tde_pairs.stand_ins_of(self.headline(result))
         if not names:
             return ""
         return (
-            f"Published: encryption by the server (TDE); here {' and '.join(names)} stand in for it, below the server. They decrypt a page when it "
-            "comes from the disk, TDE each time it comes into the server's buffers."
+            f"Published: encryption by the server (TDE); here {tde_pairs.standing_in(names)}, below the server. "
+            f"{'It decrypts' if len(names) == 1 else 'They decrypt'} a page when it comes from the disk, TDE each time it comes into the server's buffers."
         )
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
@@ -137,12 +133,6 @@ class CybertecTdeCost(Study):
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [report.METHOD]
-
-
-def _below(figures: list[StudyFigure]) -> list[str]:
-    """The mechanisms here that aren't part of the server."""
-    mechanisms = dict.fromkeys(figure.operation.split()[-1] for figure in figures)
-    return [name for name in mechanisms if name not in tde_pairs.VENDORS]
 
 
 STUDY = CybertecTdeCost()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.studies import figures, pairs, ran_on, tde_pairs
-from ciphercost.studies.cybertec_tde_cost import findings, pairs_of_arms, procedure, published, resolution
+from ciphercost.studies import figures, in_turn, pairs, ran_on, resolution, tde_pairs
+from ciphercost.studies.cybertec_tde_cost import findings, pairs_of_arms, procedure, published
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -125,17 +125,17 @@ def percent(difference: float) -> float:
 def procedure_text(record: StudyRecord, here: Here, unproven: dict[str, str]) -> str:
     """The procedure as it ran here, or why it didn't."""
     ended = pairs.ending(record, unproven, began=bool(here))
-    below = [name for name in record.mechanisms if name not in tde_pairs.VENDORS]
+    below = tde_pairs.stand_ins(record.mechanisms)
     clauses = []
     if below:
         clauses.append(
-            f"PGEE can't be fetched and no server with TDE was named (--bindir), so {' and '.join(below)} stand in for it: both arms have the same "
+            f"PGEE can't be fetched and no server with TDE was named (--bindir), so {tde_pairs.standing_in(below)}: both arms have the same "
             "server, and in one the file system below it encrypts, with 256-bit keys"
         )
     if here:
         settings = record.settings
         clauses.append(
-            f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then {settings['runs']:.0f} times -N -c "
+            f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then {in_turn.often(settings['runs'])} -N -c "
             f"{settings['clients']:.0f} -P 1 -T {settings['duration_s']:.0f} with shared_buffers = {published.BUFFERS}, all on the plain arm and then all "
             "on the encrypted one; unlike in the published runs, both arms are proven. Checksums are as the server's initdb sets them, in both arms"
         )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRun
+from ciphercost.studies import resolution
 from ciphercost.studies.costs import bounds
-from ciphercost.studies.cybertec_tde_cost import procedure, resolution
+from ciphercost.studies.cybertec_tde_cost import procedure
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study

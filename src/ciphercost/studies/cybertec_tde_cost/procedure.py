@@ -30,10 +30,7 @@ def run(stage: Stage) -> None:
 def one(stage: Stage, program: Path, arm: str, began: float) -> StudyRun:
     """All runs of pgbench on one arm, on tables that pgbench made."""
     settings, name = stage.record.settings, pgbench_runs.pair_of(stage)
-    making = ["-i", "-s", f"{settings['scale']:.0f}"]
-    stage.say(f"as published: {name}, {arm}: pgbench {' '.join(making)}")
-    seconds = pgbench_runs.LOAD_SECONDS * (1 + settings["scale"] / 10)
-    pgbench_runs.run(stage, program, arm, "load", making, seconds)
+    pgbench_runs.load(stage, program, arm, settings["scale"])
     length, clients = settings["duration_s"], f"{settings['clients']:.0f}"
     under = ["-N", "-c", clients, "-j", clients, "-P", "1", "-T", f"{length:.0f}"]
     started = time.monotonic() - began

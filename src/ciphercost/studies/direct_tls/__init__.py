@@ -33,6 +33,7 @@ class DirectTls(Study):
     operations = (procedure.OPERATION,)
     sources = published.SOURCES
     seconds = 30.0
+    newer_servers = True
 
     def __init__(self, starts: int = 300, delay: str = "10ms", sessions: int = 8) -> None:
         """`starts`: of psql in each way; published 1,000. `delay`: of the second link."""

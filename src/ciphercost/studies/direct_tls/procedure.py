@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
-from ciphercost.engines.postgresql import DIRECT_SINCE, major
+from ciphercost.engines.postgresql import DIRECT_SINCE
 from ciphercost.host.installation import Installation
-from ciphercost.host.programs import output_of
-from ciphercost.model.errors import MissingServer, RunError
-from ciphercost.model.secret import reveal
 from ciphercost.model.study import StudyRun
-from ciphercost.studies import Stage, pgbench, pgbench_runs
+from ciphercost.studies import Stage, psql_starts
 
 OPERATION = "psql's start"
-REAL, CPU = "real_ms", "cpu_ms"
-"""Series of a run, one value for each start."""
+REAL, CPU = psql_starts.REAL, psql_starts.CPU
 SECONDS_A_START = 0.06
 MOST_SECONDS = 2.0
 """Timeout of a start."""
-TIMED = """\
-import os, sys, time
-count, argv = int(sys.argv[1]), sys.argv[2:]
-for _ in range(count):
-    began = time.perf_counter_ns()
-    child = os.posix_spawn(argv[0], argv, os.environ)
-    _, status, used = os.wait4(child, 0)
-    ended = time.perf_counter_ns()
-    if status:
-        sys.exit(1)
-    print((ended - began) / 1e6, (used.ru_utime + used.ru_stime) * 1e3)
-"""
-"""A small process starts psql, as multitime does: a fork of ours would take longer than psql."""
 
 
 def run(stage: Stage) -> None:
@@ -53,39 +35,16 @@ WAYS = {"plain": "sslnegotiation=postgres", "encrypted": "sslnegotiation=direct"
 
 def starts(stage: Stage, program: Path, arm: str) -> list[tuple[float, float]]:
     """(ms, ms of CPU) of each start on one arm. Raises RunError."""
-    connection, count = stage.pair.connect[arm], int(stage.record.settings["starts"])  # type: ignore[index]
-    log = stage.bench.logs / f"psql-{arm}.log"
     environment = {
-        "PGHOST": connection.host,
-        "PGPORT": str(connection.port),
-        "PGUSER": connection.user or "",
-        "PGDATABASE": connection.database or "",
-        "PGPASSWORD": reveal(connection.password),
         "PGSSLMODE": "verify-ca",
-        "PGSSLROOTCERT": connection.tls_ca or "",
+        "PGSSLROOTCERT": stage.pair.connect[arm].tls_ca or "",  # type: ignore[index]
         "PGSSLNEGOTIATION": WAYS[arm].partition("=")[2],
-        "PGGSSENCMODE": "disable",
     }
-    argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", TIMED, str(count), program, "-X", "-c", "\\q"]
-    process = stage.bench.supervisor.spawn(argv, env=environment, log=log)
-    try:
-        status = process.wait(count * MOST_SECONDS)
-    finally:
-        process.stop(timeout=1.0)
-    lines = log.read_text(errors="replace").split("\n")
-    if status:
-        last = "\n".join(lines[-pgbench.LAST_LINES :])
-        raise RunError(f"{WAYS[arm]}: psql did not start or did not reach the server (log: {log}):\n{last}")
-    return [(float(real), float(cpu)) for real, cpu in (line.split(" ") for line in lines if line)]
+    count = int(stage.record.settings["starts"])
+    argv: list[str | Path] = [program, "-X", "-c", "\\q"]
+    return psql_starts.timed(stage, arm, argv, environment, count=count, most_seconds=MOST_SECONDS, what=WAYS[arm])
 
 
 def find(installation: Installation) -> tuple[Path, str]:
-    """(psql, its version), the first that knows sslnegotiation, in the order of `pgbench_runs.places`. Raises MissingServer."""
-    for program in pgbench_runs.places(installation, "psql"):
-        version = output_of([program, "-V"], 10).partition(") ")[2].partition(" ")[0].strip()
-        if version and major(version) >= DIRECT_SINCE:
-            return program, version
-    raise MissingServer(
-        f"no psql of version {DIRECT_SINCE} or later beside {installation.location} or on PATH, but the published procedure starts it. "
-        f"`ciphercost install postgresql@{DIRECT_SINCE} --source debian` brings one."
-    )
+    """(psql, its version), the first that knows sslnegotiation. Raises MissingServer."""
+    return psql_starts.find(installation, DIRECT_SINCE)

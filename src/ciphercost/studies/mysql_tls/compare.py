@@ -65,7 +65,8 @@ def procedure_text(record: StudyRecord, here: Here, unproven: str) -> str:
     limited = f", server and client in a control group of {memory / 1e9:.3g} GB of memory" if memory else ""
     cut_off = "" if record.complete else "; it was cut off"
     return (
-        f"{settings['iterations']:.0f} iterations of {settings['queries']:,.0f} queries on {settings['rows']:,.0f} rows{scaled}, "
+        f"{settings['iterations']:.0f} iteration{'s' * (settings['iterations'] != 1)} of {settings['queries']:,.0f} queries on "
+        f"{settings['rows']:,.0f} rows{scaled}, "
         f"over one connection, {order(record)}{limited}; unlike in the published run, both arms are proven{cut_off}"
     )
 

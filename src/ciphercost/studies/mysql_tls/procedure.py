@@ -48,7 +48,9 @@ def run(stage: Stage, operations: Sequence[str]) -> None:
     counts = {name: count(stage, name, share) for name in operations}
     began = time.monotonic()
     for name, arm in in_order(operations, stage.record.arms, by_operation=bool(settings["by_operation"])):
-        stage.say(f"as published: {name}, {arm}: {iterations} iterations of {counts[name]:,} queries")
+        stage.say(
+            f"as published: {name}, {arm}: {iterations} iteration{'s' * (iterations != 1)} of {counts[name]:,} queries"
+        )
         refill(stage)
         started = time.monotonic() - began
         pid = stage.pair.server.pid if stage.pair.server else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ciphercost.measure import fio
@@ -11,7 +11,7 @@ from ciphercost.model.constrained_types import FORMAT
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
-from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.model.study import StudyRecord, StudyResult
 from ciphercost.studies import Stage, Study, tde_pairs
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.postgres_tde import compare, findings, grid, procedure, published, report
@@ -147,10 +147,10 @@ class PostgresTde(Study):
     def judged(self, result: StudyResult) -> Judged:
         """The study's server encrypts; a file system that encrypts here is a different product."""
         figures = self.headline(result)
-        return Judged(figures, direction_only=bool(_below(figures)), printed_once=True)
+        return Judged(figures, direction_only=bool(tde_pairs.stand_ins_of(figures)), printed_once=True)
 
     def caveat(self, result: StudyResult) -> str:
-        names = _below(self.headline(result))
+        names = tde_pairs.stand_ins_of(self.headline(result))
         return (
             f"Published: encryption by the server (TDE); here: by {' and '.join(names)}, below the server."
             if names
@@ -159,12 +159,6 @@ class PostgresTde(Study):
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
-
-
-def _below(figures: Sequence[StudyFigure]) -> list[str]:
-    """The mechanisms here that aren't part of the server."""
-    mechanisms = dict.fromkeys(figure.operation.split()[-1] for figure in figures)
-    return [name for name in mechanisms if name not in tde_pairs.VENDORS]
 
 
 STUDY = PostgresTde()

@@ -52,11 +52,9 @@ def run(stage: Stage) -> None:
 
 def load(stage: Stage, program: Path, arm: str, point: grid.Point) -> None:
     """Let pgbench recreate its own tables."""
-    making = ["-i", "-s", f"{point.scale}"]
-    stage.say(f"as published: {pgbench_runs.pair_of(stage)}, {arm}: pgbench {' '.join(making)}")
-    seconds = pgbench_runs.LOAD_SECONDS * (1 + point.scale / 10)
-    pgbench_runs.run(stage, program, arm, f"load-{point.rows}", making, seconds)
+    pgbench_runs.load(stage, program, arm, point.scale, f"load-{point.rows}")
     if point.cut:
+        seconds = pgbench_runs.load_limit(point.scale)
         pgbench_runs.query(stage, arm, f"DELETE FROM pgbench_accounts WHERE aid > {point.rows}", seconds)
         pgbench_runs.query(stage, arm, "VACUUM (FULL, ANALYZE) pgbench_accounts", seconds)
 

@@ -100,8 +100,9 @@ def procedure_text(record: StudyRecord, kept: StudyRecord, unproven: dict[str, s
     if not kept.runs:
         return ended
     links = "; ".join(f"{name}: {words}" for name, words in record.conditions.items())
+    fetches = record.settings[in_turn.FETCHES]
     text = (
-        f"{record.settings[in_turn.FETCHES]:.0f} fetches of each file, each over a new connection, over each link ({links}), one way to connect after the "
+        f"{fetches:.0f} fetch{'es' * (fetches != 1)} of each file, each over a new connection, over each link ({links}), one way to connect after the "
         "other: classical (X25519, RSA 2048), ML-KEM (X25519MLKEM768, RSA 2048), ML-KEM + ML-DSA (X25519MLKEM768, ML-DSA-65). All of them with OpenSSL "
         "3.5 on the server; unlike in the published runs, every one is proven"
     )

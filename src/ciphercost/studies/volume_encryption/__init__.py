@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ciphercost.model.constrained_types import FORMAT
-from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
 from ciphercost.studies import Stage, Study, in_turn, pgbench, pgbench_runs, published_costs, table, tde_pairs
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.sheet import Report, Sheet
+from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.volume_encryption import compare, procedure, published
 
 MOST_SCALE = 2000
@@ -47,11 +46,8 @@ class VolumeEncryption(Study):
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
-        scale = int(given.get("scale", self.scale))
-        if not 1 <= scale <= MOST_SCALE:
-            raise UsageError(f"--scale {scale}: must be from 1 to {MOST_SCALE}")
         return VolumeEncryption(
-            scale,
+            pgbench_runs.scale_of(given, self.scale, MOST_SCALE),
             pgbench_runs.duration_of(given, self.duration),
             in_turn.runs_of(given, self.runs),
             tde_pairs.chosen(given["mechanism"]) if "mechanism" in given else self.mechanisms,
@@ -123,11 +119,9 @@ class VolumeEncryption(Study):
         yield from table.sheets(result)
         yield compare.beside(self)
 
-    def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
-        """The report of every study, with what was saturated in each cell below the verdict."""
-        common_report = super().report(result, cells)
-        first, *others = common_report.sheets
-        return common_report._replace(sheets=[first, *compare.saturated(cells), *others])
+    def below_verdict(self, cells: Sequence[Cell]) -> Iterator[Sheet]:
+        """What was saturated in each cell."""
+        yield from compare.saturated(cells)
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [METHOD]

@@ -14,7 +14,7 @@ from ciphercost.estimate.levels import level
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.studies import figures, in_turn, pairs, ran_on
+from ciphercost.studies import figures, in_turn, pairs, ran_on, tde_pairs
 from ciphercost.studies.saturation import in_short
 from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.volume_encryption import findings, procedure, published
@@ -139,9 +139,9 @@ def procedure_text(record: StudyRecord, here: Here, unproven: dict[str, str]) ->
     if not here:
         return ended
     settings = record.settings
-    standing = f"{' and '.join(record.mechanisms)} {'stands' if len(record.mechanisms) == 1 else 'stand'} in for LUKS"
+    standing = tde_pairs.standing_in(record.mechanisms, "LUKS")
     text = (
-        f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -S and TPC-B, {settings[in_turn.RUNS]:.0f} times "
+        f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -S and TPC-B, {in_turn.often(settings[in_turn.RUNS])} "
         f"-c {settings['clients']:.0f} -T {settings[in_turn.SECONDS]:g} each, all on the plain arm and then all on the encrypted one "
         f"(published: scales up to 2000, neither length nor number of runs); {standing}, with 256-bit keys. Unlike in the published "
         "runs, both arms are proven"

@@ -44,10 +44,7 @@ def runs(stage: Stage, program: Path, arm: str, began: float) -> list[StudyRun]:
             server=cell.variant,
         )
 
-    making = ["-i", "-s", f"{settings['scale']:.0f}"]
-    stage.say(f"as published: {name}, {arm}: pgbench {' '.join(making)}")
-    started = time.monotonic()
-    pgbench_runs.run(stage, program, arm, "load", making, pgbench_runs.LOAD_SECONDS * (1 + settings["scale"] / 10))
+    started = pgbench_runs.load(stage, program, arm, settings["scale"])
     done = [kept(published.LOAD, started, {SECONDS: [time.monotonic() - started]})]
     clients = f"{settings['clients']:.0f}"
     for workload, mode in MODES.items():

@@ -1,9 +1,9 @@
 //! The part of DuckDB's C interface that is used, found in a library that is loaded at run time. See `duckdb.h` of DuckDB 1.4.
 
-use crate::failure::{Failure, Result};
-use std::ffi::{CStr, CString, c_char, c_void};
+use crate::drivers::loaded::functions;
+use std::ffi::{c_char, c_void};
 
-pub type Handle = *mut c_void;
+pub use crate::drivers::loaded::Handle;
 /// `duckdb_state`: 0 is success.
 pub type State = u32;
 
@@ -26,31 +26,8 @@ impl Answer {
     };
 }
 
-/// Declares the functions as fields, and loads all of them by their names.
-macro_rules! functions {
-    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        #[derive(Debug)]
-        pub struct Functions { $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)* }
-
-        impl Functions {
-            /// Loads the library at this path, which then stays loaded.
-            pub fn load(path: &str) -> Result<Functions> {
-                let library = open(path)?;
-                $(
-                    // SAFETY: the type is the function's own, as declared in `duckdb.h`.
-                    let $name = unsafe {
-                        std::mem::transmute::<Handle, unsafe extern "C" fn($($argument),*) $(-> $result)?>(
-                            find(library, path, stringify!($name))?
-                        )
-                    };
-                )*
-                Ok(Functions { $($name,)* })
-            }
-        }
-    };
-}
-
 functions! {
+    "DuckDB";
     duckdb_free: fn(Handle);
     duckdb_create_config: fn(*mut Handle) -> State;
     duckdb_set_config: fn(Handle, *const c_char, *const c_char) -> State;
@@ -89,30 +66,4 @@ functions! {
     duckdb_get_type_id: fn(Handle) -> u32;
     duckdb_decimal_internal_type: fn(Handle) -> u32;
     duckdb_destroy_logical_type: fn(*mut Handle);
-}
-
-fn open(path: &str) -> Result<Handle> {
-    let name = CString::new(path).map_err(|_| Failure::bad_message("library: contains a zero byte"))?;
-    // SAFETY: the name ends with a zero byte; the loader runs the library's initialisers.
-    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
-    if library.is_null() { Err(Failure::connect(format!("library {path}: {}", reason()))) } else { Ok(library) }
-}
-
-fn find(library: Handle, path: &str, name: &str) -> Result<Handle> {
-    let symbol = CString::new(name).expect("names have no zero byte");
-    // SAFETY: the library is loaded and the name ends with a zero byte.
-    let found = unsafe { libc::dlsym(library, symbol.as_ptr()) };
-    if found.is_null() {
-        Err(Failure::connect(format!("library {path}: is no DuckDB: has no {name}")))
-    } else {
-        Ok(found)
-    }
-}
-
-fn reason() -> String {
-    // SAFETY: the text is the loader's own, and is copied at once.
-    unsafe {
-        let text = libc::dlerror();
-        if text.is_null() { "can't be loaded".into() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
-    }
 }

@@ -1,6 +1,8 @@
 //! A few safe calls around the C interface of SQLite (and SQLCipher).
 
 use super::ffi;
+use crate::drivers::cells::{Cell, Row};
+use crate::drivers::statements::Statement;
 use crate::failure::{Failure, Result};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::null_mut;
@@ -18,16 +20,6 @@ pub struct Prepared(*mut ffi::sqlite3_stmt);
 
 // SAFETY: as for Database; a statement is used by one thread at a time because its methods take `&mut self`.
 unsafe impl Send for Prepared {}
-
-/// A value of a row, valid until the next step.
-#[derive(Debug, PartialEq)]
-pub enum Cell<'a> {
-    Null,
-    Integer(i64),
-    Real(f64),
-    /// Text or a blob.
-    Bytes(&'a [u8]),
-}
 
 impl Database {
     pub fn open(path: &str) -> Result<Database> {
@@ -128,21 +120,6 @@ impl Drop for Database {
 }
 
 impl Prepared {
-    /// The number of the parameter `$1`, `$2`…: SQLite numbers them in order of appearance.
-    pub fn parameter(&self, number: usize) -> Option<c_int> {
-        let name = CString::new(format!("${number}")).expect("digits have no zero byte");
-        // SAFETY: the statement is alive and the name ends with a zero byte.
-        match unsafe { ffi::sqlite3_bind_parameter_index(self.0, name.as_ptr()) } {
-            0 => None,
-            index => Some(index),
-        }
-    }
-
-    pub fn parameters(&self) -> usize {
-        // SAFETY: the statement is alive.
-        unsafe { ffi::sqlite3_bind_parameter_count(self.0) as usize }
-    }
-
     #[inline]
     pub fn bind_integer(&mut self, index: c_int, value: i64) -> c_int {
         // SAFETY: the statement is alive; a wrong index returns an error code.
@@ -191,23 +168,44 @@ impl Prepared {
         // SAFETY: the statement is alive. The code repeats the last step's, which the caller has seen.
         unsafe { ffi::sqlite3_reset(self.0) };
     }
+}
+
+impl Statement for Prepared {
+    type Index = c_int;
+
+    fn parameters(&self) -> usize {
+        // SAFETY: the statement is alive.
+        unsafe { ffi::sqlite3_bind_parameter_count(self.0) as usize }
+    }
+
+    /// The number of the parameter `$1`, `$2`…: SQLite numbers them in order of appearance.
+    fn parameter(&self, number: usize) -> Option<c_int> {
+        let name = CString::new(format!("${number}")).expect("digits have no zero byte");
+        // SAFETY: the statement is alive and the name ends with a zero byte.
+        match unsafe { ffi::sqlite3_bind_parameter_index(self.0, name.as_ptr()) } {
+            0 => None,
+            index => Some(index),
+        }
+    }
 
     #[inline]
-    pub fn columns(&self) -> usize {
+    fn columns(&self) -> usize {
         // SAFETY: the statement is alive.
         unsafe { ffi::sqlite3_column_count(self.0) as usize }
     }
 
-    pub fn column_name(&self, column: usize) -> String {
+    fn column_name(&self, column: usize) -> String {
         // SAFETY: the statement is alive; the name is copied at once.
         unsafe {
             let name = ffi::sqlite3_column_name(self.0, column as c_int);
             if name.is_null() { String::new() } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
         }
     }
+}
 
+impl Row for Prepared {
     #[inline]
-    pub fn cell(&self, column: usize) -> Cell<'_> {
+    fn cell(&self, column: usize) -> Cell<'_> {
         let column = column as c_int;
         // SAFETY: the statement is on a row; bytes stay valid until the next step, which needs `&mut self`.
         unsafe {

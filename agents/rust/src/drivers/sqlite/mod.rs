@@ -3,14 +3,15 @@
 mod ffi;
 mod library;
 
+use super::cells::{capture, hash_row, put_row};
 use super::embedded::{self, Embedded};
+use super::statements::{self, Statement};
 use crate::arm::Opened;
-use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
+use crate::connection::{Outcome, Rows};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Captured, Operation, Parameter, Script};
-use crate::xxh3::xxh3_64;
-use library::{Cell, Database, Prepared};
+use library::{Database, Prepared};
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -98,49 +99,18 @@ impl Embedded for Sqlite {
     }
 
     fn run(&self, sql: &str) -> Result<Rows> {
-        let (database, mut rest, mut answer) = (self.database()?, sql, Rows::default());
-        while !rest.trim().is_empty() {
-            let (prepared, tail) = database.prepare(rest)?;
-            rest = tail;
-            let Some(mut statement) = prepared else { continue };
-            let columns = statement.columns();
-            if columns > 0 {
-                let names: Vec<String> = (0..columns).map(|column| statement.column_name(column)).collect();
-                answer = Rows { columns: names.join("\t"), ..Rows::default() };
-            }
-            loop {
-                let code = statement.step();
-                database.check(code)?;
-                if code != ffi::SQLITE_ROW {
-                    break;
-                }
-                add_row(&statement, columns, &mut answer);
-                if answer.text.len() > QUERY_LIMIT_BYTES {
-                    return Err(Failure::statement("the answer is longer than 16 MiB"));
-                }
-            }
-        }
-        Ok(answer)
+        let database = self.database()?;
+        let step = |statement: &mut Prepared| {
+            let code = statement.step();
+            database.check(code).map(|()| code == ffi::SQLITE_ROW)
+        };
+        statements::run(sql, |text| database.prepare(text), step)
     }
 
     fn prepare(&mut self, script: &Script) -> Result<()> {
         self.statements.clear();
-        for statement in &script.statements {
-            let (prepared, rest) = self.database()?.prepare(&statement.sql)?;
-            if !rest.trim_matches([' ', '\n', '\t', ';']).is_empty() {
-                return Err(Failure::statement("a program's statement must be one statement"));
-            }
-            let Some(prepared) = prepared else { return Err(Failure::statement("a program's statement is empty")) };
-            if prepared.parameters() != statement.parameters.len() {
-                let (has, given) = (prepared.parameters(), statement.parameters.len());
-                return Err(Failure::statement(format!("{}: has {has} parameters, {given} given", statement.sql)));
-            }
-            let missing = |number| Failure::statement(format!("{}: has no parameter ${number}", statement.sql));
-            let indices = (1..=statement.parameters.len())
-                .map(|number| prepared.parameter(number).ok_or_else(|| missing(number)))
-                .collect::<Result<Vec<_>>>()?;
-            self.statements.push((prepared, indices));
-        }
+        let database = self.database()?;
+        self.statements = statements::of_script(script, |text| database.prepare(text))?;
         Ok(())
     }
 
@@ -197,86 +167,8 @@ impl Embedded for Sqlite {
     #[cold]
     fn roll_back(&self) {
         if self.database.as_ref().is_some_and(|database| !database.in_autocommit()) {
+            // If it fails, the operation's own error is the one to report, and the next BEGIN fails too.
             let _ = self.run("ROLLBACK");
-        }
-    }
-}
-
-/// Puts a row's values into variables.
-#[cold]
-fn capture(statement: &Prepared, columns: usize, captured: &mut Captured, operation: &mut Operation) {
-    captured.row();
-    for column in 0..columns {
-        match statement.cell(column) {
-            Cell::Null => captured.value(operation, column, None),
-            Cell::Integer(value) => captured.value(operation, column, Some(value.to_string().as_bytes())),
-            Cell::Real(value) => captured.value(operation, column, Some(value.to_string().as_bytes())),
-            Cell::Bytes(bytes) => captured.value(operation, column, Some(bytes)),
-        }
-    }
-}
-
-/// Hashes a row.
-#[inline]
-fn hash_row(statement: &Prepared, columns: usize, row: &mut Vec<u8>, outcome: &mut Outcome) {
-    row.clear();
-    let as_it_is = |value: &[u8], row: &mut Vec<u8>| {
-        row.extend_from_slice(value);
-        Ok(())
-    };
-    if put_row(statement, columns, row, as_it_is).is_ok() {
-        outcome.row(xxh3_64(row));
-    }
-    if row.capacity() > 1 << 20 {
-        *row = Vec::new();
-    }
-}
-
-/// A row in the format of PostgreSQL's DataRow: the number of columns, then each value's length and text. `put` appends a value's bytes.
-#[inline]
-fn put_row(
-    statement: &Prepared,
-    columns: usize,
-    row: &mut Vec<u8>,
-    mut put: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
-) -> Result<()> {
-    use std::io::Write;
-    row.extend_from_slice(&(columns as u16).to_be_bytes());
-    for column in 0..columns {
-        let at = row.len();
-        row.extend_from_slice(&[0; 4]);
-        let length = match statement.cell(column) {
-            Cell::Null => {
-                row[at..].copy_from_slice(&u32::MAX.to_be_bytes());
-                continue;
-            }
-            // Writing to a Vec can't fail.
-            Cell::Integer(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
-            Cell::Real(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
-            Cell::Bytes(bytes) => {
-                put(bytes, row)?;
-                row.len() - at - 4
-            }
-        };
-        row[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
-    }
-    Ok(())
-}
-
-fn add_row(statement: &Prepared, columns: usize, rows: &mut Rows) {
-    if rows.rows > 0 {
-        rows.text.push('\n');
-    }
-    rows.rows += 1;
-    for column in 0..columns {
-        if column > 0 {
-            rows.text.push('\t');
-        }
-        match statement.cell(column) {
-            Cell::Null => rows.text.push_str("\\N"),
-            Cell::Integer(value) => rows.text.push_str(&value.to_string()),
-            Cell::Real(value) => rows.text.push_str(&value.to_string()),
-            Cell::Bytes(bytes) => escape(&String::from_utf8_lossy(bytes), &mut rows.text),
         }
     }
 }

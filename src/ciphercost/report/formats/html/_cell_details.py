@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ciphercost.model.errors import kind
 from ciphercost.model.result import Cell, Result
+from ciphercost.model.shares import in_percent
 from ciphercost.model.spec import ARMS
 from ciphercost.report import document
 from ciphercost.report.blocks import Figures, Findings, Note, Topic, Warnings, notes, only, text_on
@@ -183,7 +184,7 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
     if carried:
         yield (
             "carry-over between arms",
-            f"{carried.get('lambda', 0.0):+.2%} (p = {carried.get('p_value', 1.0):.2g})".replace("%", " %"),
+            f"{in_percent(carried.get('lambda', 0.0), 2, '+')} (p = {carried.get('p_value', 1.0):.2g})",
         )
     for arm in ARMS:
         if facts := cell.arms.get(arm, {}):

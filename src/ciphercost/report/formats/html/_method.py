@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ciphercost.model.result import Cell, Result
+from ciphercost.model.shares import in_percent
 from ciphercost.model.slices import Witness
 from ciphercost.plan import schedule
 from ciphercost.report.plots import Subject
@@ -26,7 +27,7 @@ def sentences(of: Subject) -> Iterator[str]:
         yield _interval(result, known)
     yield from _dropped(of)
     if result.overhead_of_controller is not None:
-        share = f"{result.overhead_of_controller:.1%}".replace("%", " %")
+        share = in_percent(result.overhead_of_controller)
         yield f"Between slices, ciphercost's own work took {share} of the load time."
 
 
@@ -93,7 +94,7 @@ def _blocks(known: list[Cell]) -> str:
         f"Load alternates between the arms in slices{f' of {span}' if span else ''}, four to a block, in mirrored order "
         f"({one}, {other}, {other}, {one}, or the reverse, by a coin toss), so a machine that gets slower or faster favours "
         f"neither arm. There are {blocks:,} complete blocks. A discarded lead-in of {schedule.LEAD_IN:g} slices precedes each block, "
-        f"and the first {schedule.DISCARD:.0%} of each slice is not counted.".replace("%", " %")
+        f"and the first {in_percent(schedule.DISCARD, 0)} of each slice is not counted."
     )
 
 
@@ -104,9 +105,7 @@ def _interval(result: Result, known: list[Cell]) -> str:
         if figure_text.main_metric(cell)
     )
     unit = "blocks of this one server pair" if any(cell.mode == "quick" for cell in known) else "sessions"
-    judged = (
-        f" Differences within {result.spec.margin:.0%} count as equivalent.".replace("%", " %") if result.spec else ""
-    )
+    judged = f" Differences within {in_percent(result.spec.margin, 0)} count as equivalent." if result.spec else ""
     several = " P-values are corrected for the number of cells (Holm)." if len(known) > 1 else ""
     return (
         f"{pair_text.worded('A ratio is encrypted ÷ plain.', pair_text.of(known))} Its 95 % interval comes from the scatter of {unit} "

@@ -6,6 +6,7 @@ The scatter of a few values is itself uncertain, so each resolution has a 95 % i
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from statistics import fmean
@@ -36,6 +37,14 @@ class Resolution(NamedTuple):
     high: float
 
 
+class Needed(NamedTuple):
+    """How many are needed, with the 95 % interval that comes from that of their spread."""
+
+    value: int
+    low: int
+    high: int
+
+
 def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
     """Spread of values around their group's mean; None if no group has two values, or all of them are equal."""
     freedom = sum(len(group) - 1 for group in groups if group)
@@ -50,6 +59,29 @@ def resolution(of: Spread, runs: int = 1) -> Resolution:
     """That of averages over `runs` values each, whose spread is known with the degrees of freedom of `of`."""
     scale = student_t.quantile(0.975, of.freedom) * math.sqrt(2 / runs)
     return Resolution(of.sd * scale, of.low * scale, of.high * scale)
+
+
+def sessions_needed(half: float, sessions: int, wanted: float) -> Needed | None:
+    """Sessions after which the interval over sessions of a log ratio is ± `wanted`, if that of `sessions` sessions is ± `half`.
+
+    None for fewer than two sessions: their spread is not known.
+    """
+    if sessions < 2 or half <= 0:
+        return None
+    freedom = sessions - 1
+    sd = half * math.sqrt(sessions) / student_t.quantile(0.975, freedom)
+    low, high = (sd * math.sqrt(freedom / chi_square.quantile(p, freedom)) for p in (0.975, 0.025))
+    return Needed(*(_fewest(value, wanted) for value in (sd, low, high)))
+
+
+def _fewest(sd: float, wanted: float) -> int:
+    """Fewest values whose mean is known to ± `wanted`; MOST_RUNS if more are needed."""
+    return bisect.bisect_left(
+        range(MOST_RUNS),
+        True,
+        lo=2,
+        key=lambda n: student_t.quantile(0.975, n - 1) * sd / math.sqrt(n) <= wanted,
+    )
 
 
 def runs_needed(sd: float, wanted: float = SEARCHED) -> int:
