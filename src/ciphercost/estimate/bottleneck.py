@@ -92,7 +92,9 @@ def _link(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
 
 def moves_pages(facts: Mapping[str, Any]) -> bool:
     """Whether an arm's server reads or writes files; true too if that is not known."""
-    return "server_cpu_us_per_op" not in facts or any(facts.get(f"{way}_bytes_per_op") for way in ("read", "write"))
+    return "server_cpu_us_per_op" not in facts or any(
+        facts.get(name) for name in ("read_bytes_per_op", "write_bytes_per_op", "writes")
+    )
 
 
 def _disk(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:

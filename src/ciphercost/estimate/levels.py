@@ -23,6 +23,11 @@ def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
     return read
 
 
+def _disk_bytes(arm: dict[str, Any]) -> float | None:
+    """Read and written; None: not counted."""
+    return arm["read_bytes_per_op"] + arm["write_bytes_per_op"] if "write_bytes_per_op" in arm else None
+
+
 LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "throughput": (_typical("throughput"), "/s"),
     "rate_at_objective": (_typical("rate_at_objective"), "/s"),
@@ -42,7 +47,7 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "segments_per_op": (lambda arm: arm.get("segments_per_op"), ""),
     "switches_per_op": (lambda arm: arm.get("switches_per_op"), ""),
     "faults_per_op": (lambda arm: arm.get("faults_per_op"), ""),
-    "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
+    "disk_bytes_per_op": (_disk_bytes, "B"),
     "machine_cpu_per_op": (lambda arm: arm.get("machine_cpu_us_per_op"), "µs"),
     "disk_written_per_op": (lambda arm: arm.get("write_bytes_per_op"), "B"),
     "disk_read_per_op": (lambda arm: arm.get("read_bytes_per_op"), "B"),

@@ -56,6 +56,10 @@ UNREGISTERED = Registered(False, 0, "", "", [], [])
 """For an imported cell whose engine and mechanism ciphercost doesn't know."""
 
 
+PAGE = 4096
+"""Bytes of a block of a file system."""
+
+
 class CellFacts(msgspec.Struct, omit_defaults=True):
     """What a run detected and decided about one cell. Everything in `Cell` that is not an estimate comes from here."""
 
@@ -121,8 +125,15 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     link: dict[str, Count] = {}
     """Packets on a link that loses some, in both directions, of all sessions: sent, lost, and overflowed: lost unasked, because a
     queue was full."""
+    page_counted: Count = 0
+    """Most bytes that the kernel counts as written for a page of 4096 bytes, where the arms have their files. 0: unknown, or none."""
     fleet: FleetFacts | None = None
     """None: one agent on this machine made the load."""
+
+    @property
+    def counts_writes(self) -> bool:
+        """Whether what the kernel counts as written by the server's processes goes to the disk."""
+        return self.page_counted == PAGE
 
 
 def unmeasured(cell: CellFacts) -> CellFacts:

@@ -30,7 +30,8 @@ FIGURES = (
 OURS_ALONE = (
     # figure, unit, keys of an arm, divisor, key of the cost
     ("server's CPU", "µs", ("server_cpu_us_per_op",), 1.0, "server_cpu_per_op"),
-    ("disk traffic", "KB", ("read_bytes_per_op", "write_bytes_per_op"), 1e3, "disk_bytes_per_op"),
+    ("read from disk", "KB", ("read_bytes_per_op",), 1e3, "disk_read_per_op"),
+    ("written to disk", "KB", ("write_bytes_per_op",), 1e3, "disk_written_per_op"),
 )
 """Per transaction, by our method."""
 
@@ -294,7 +295,7 @@ def printed_in(figure: str) -> str:
 
 
 def ours_alone(name: str, cell: Cell | None) -> list[StudyFigure]:
-    """Server CPU and disk traffic: a rate that waits for the disk does not show what encryption costs there."""
+    """Server CPU, and bytes from and to the disk: a rate that waits for the disk does not show what encryption costs there."""
     figures = []
     for figure, unit, keys, divisor, ratio in OURS_ALONE:
         cost = cell.overhead.get(ratio) if cell else None
