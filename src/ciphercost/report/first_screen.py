@@ -157,6 +157,8 @@ def elsewhere(result: Result) -> str:
         cell, least = min(light, key=lambda cell_and_cost: cell_and_cost[0].arms["plain"].get("wire_bytes_per_op", 0.0))
         text = added_sentences.elsewhere(added_text.part(least.added), least.to)
         return f"By {_label(result.cells, cell)}: {text[0].lower()}{text[1:]}"
+    if layers == {"rest"} and all("duration" in cell.overhead for cell, _ in costs):
+        return TASK_DEPENDS  # an operator's task, whose operation is the whole of it
     return " ".join(DEPENDS[layer] for layer in ("rest", "column") if layer in layers)
 
 
@@ -164,6 +166,7 @@ DEPENDS = {
     "rest": "Whether it is worth worrying about depends on how many pages your operations read and write.",
     "column": "Whether it is worth worrying about depends on how many values your operations encrypt and decrypt.",
 }
+TASK_DEPENDS = "Whether it is worth worrying about depends on how large your data are, and how often you do this."
 
 
 def _label(cells: Sequence[Cell], cell: Cell) -> str:
