@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import steady
+from ciphercost.estimate import written_bytes
 from ciphercost.host import written_pages
-from ciphercost.measure import written_bytes
 from ciphercost.model import run_directory
 from ciphercost.model.facts import PAGE
 from ciphercost.model.spec import CellSpec, Spec
@@ -56,3 +56,10 @@ def test_it_is_asked_where_the_data_are(tmp_path: Path, monkeypatch: pytest.Monk
     spec = Spec([cell], mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05)
     steady.measured(partial(pipeline.run, spec), tmp_path)
     assert len(set(asked)) >= 2, "the cell's directory and those of both arms"
+
+
+def test_what_only_reads_misses_no_bytes_written(tmp_path: Path) -> None:
+    cell = CellSpec("sqlite", "sqlcipher", regime="one-core", workload="point-select")
+    spec = Spec([cell], mode="quick", sessions=1, time=1.0, latency=False, slice_seconds=0.05)
+    result, _ = steady.measured(partial(pipeline.run, spec), tmp_path)
+    assert written_bytes.CODE not in {warning.code for warning in result.cells[0].warnings}

@@ -21,10 +21,11 @@ THROTTLED = 5.0
 """Per cent of the time for which a CPU quota must withhold a CPU to be the limit; the mark `throttled` has the same."""
 UNSATURATED = (
     "the disk was not saturated, so this is the cost of CPU time and not of a device at its limit, where reads and writes queue for "
-    "encryption too: there it can be far higher (published for one volume: 1 % when idle, half of the read rate under load). Measure "
-    "with --cache small, more --rows and more --clients"
+    "encryption too: there it can be far higher (published for one volume: 1 % when idle, half of the read rate under load). Measure with {}"
 )
 """What a cell at rest says of a device with time to spare."""
+BUSIER, BUSIER_TASK = "--cache small, more --rows and more --clients", "--cache small and more --rows"
+"""What brings it to its limit. An operator's task has no clients."""
 OTHERS = "other processes or the hypervisor took CPU time too, so a core may have been full"
 
 
@@ -136,7 +137,9 @@ def line(cell: Cell) -> str:
     text = plain if plain == encrypted else f"plain arm: {plain}; encrypted arm: {encrypted}"
     if disturbance.state(cell):
         text = f"{text}; {OTHERS}"
-    return f"{text}; {UNSATURATED}" if _spares_its_disk(cell) else text
+    if not _spares_its_disk(cell):
+        return text
+    return f"{text}; {UNSATURATED.format(BUSIER_TASK if 'duration' in cell.overhead else BUSIER)}"
 
 
 def _spares_its_disk(cell: Cell) -> bool:

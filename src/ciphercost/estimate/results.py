@@ -29,6 +29,7 @@ from ciphercost.estimate import (
     storms,
     totals,
     unit_costs,
+    written_bytes,
 )
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.profile_estimates import profile
@@ -361,6 +362,7 @@ def cell(facts: RunFacts, number: int, estimate: CellEstimate | None, proofs: li
         warnings=[
             *known.warnings,
             *(estimate.warnings if estimate else []),
+            *(written_bytes.warnings(known, estimate.arms) if estimate else []),
             *connection_warnings.warnings(facts.machine, known, estimate),
         ],
         smallest_effect=estimate.smallest_effect if estimate else None,
@@ -405,7 +407,7 @@ def left_out(known: CellFacts) -> set[str]:
     """Metrics that mean nothing in this cell. Pure."""
     shared = {"memory"} if not known.separate_processes else set()
     if not known.counts_writes:
-        shared |= {"disk_bytes_per_op", "disk_written_per_op"}
+        shared |= written_bytes.FIGURES
     # In transit only the server works for its clients, and encryption doesn't change what a statement reads and writes.
     return shared | (
         set() if known.layer == "rest" else {"machine_cpu_per_op", "disk_written_per_op", "disk_read_per_op"}
@@ -421,18 +423,12 @@ def overhead(known: CellFacts, estimate: CellEstimate) -> dict[str, Estimate]:
 
 def arms(known: CellFacts, estimate: CellEstimate) -> dict[str, dict[str, Any]]:
     """What each arm did, and its server's start time: the geometric mean over sessions, to match its ratio. Pure."""
-    done = estimate.arms if known.counts_writes else {arm: _uncounted(levels) for arm, levels in estimate.arms.items()}
+    done = written_bytes.stated(known, estimate.arms)
     both = list(openings.by_session(known).values())
     if not both:
         return done
     means = np.exp(np.log(both).mean(axis=0))
     return {arm: done[arm] | {"start_s": float(mean)} for arm, mean in zip(ARMS, means, strict=True)}
-
-
-def _uncounted(levels: Mapping[str, Any]) -> dict[str, Any]:
-    """An arm of which only whether it wrote is known, not how much. Pure."""
-    rest = {name: level for name, level in levels.items() if name != "write_bytes_per_op"}
-    return rest | {"writes": levels["write_bytes_per_op"] > 0} if "write_bytes_per_op" in levels else rest
 
 
 def first_and_failed(proofs: list[Any]) -> list[Any]:

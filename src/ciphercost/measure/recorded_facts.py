@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import aes, cpu_quota, idle, tls_names
+from ciphercost.host import aes, cpu_quota, idle, tls_names, written_pages
 from ciphercost.load import own_scripts
 from ciphercost.load.agent import Agent
 from ciphercost.load.driver_agent import DriverAgent, settings_diff
 from ciphercost.load.jdbc import options
-from ciphercost.measure import written_bytes
 from ciphercost.mechanisms._rest import ArmAtRest, AtRest
 from ciphercost.model.connection import Connected, Connection
 from ciphercost.model.constrained_types import BY_SOCKET
@@ -258,7 +257,7 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm,
     )
     facts.separate_processes = len({server.pid for server in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
-    warn(facts, written_bytes.CODE, written_bytes.describe(facts, pair))
+    facts.page_counted = written_pages.most_counted(pair.directories())
 
 
 def describe_link(facts: CellFacts, pair: ServerPair, supervisor: Supervisor) -> None:
