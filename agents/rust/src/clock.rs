@@ -105,14 +105,18 @@ mod tests {
 
     #[test]
     fn a_busy_thread_is_charged_its_time_and_a_sleeping_one_is_not() {
-        let start = CpuTime::of_this_thread();
-        sleep_until(now_ns() + 20_000_000);
+        let total = |time: CpuTime| time.user_ns + time.system_ns;
+        // A machine may charge a sleeping thread for an interrupt, but not each time.
+        let sleep = || {
+            let start = CpuTime::of_this_thread();
+            sleep_until(now_ns() + 20_000_000);
+            total(CpuTime::of_this_thread().since(start))
+        };
+        assert!((0..3).map(|_| sleep()).min().unwrap() < 5_000_000);
         let asleep = CpuTime::of_this_thread();
         let until = asleep.total_ns + 20_000_000;
         while read(libc::CLOCK_THREAD_CPUTIME_ID) < until {}
         let busy = CpuTime::of_this_thread();
-        let total = |time: CpuTime| time.user_ns + time.system_ns;
-        assert!(total(asleep.since(start)) < 5_000_000);
         assert!(total(busy.since(asleep)) >= 20_000_000);
     }
 }

@@ -56,14 +56,13 @@ fn random_arrivals_keep_the_rate_whatever_the_threads() {
     let script = script("nothing", one());
     for (connections, threads) in [(1, 1), (3, 2)] {
         let asked = Plan { arrivals: Arrivals::Random, ..plan(0.4, 5_000.0) };
-        let mut operations = Vec::new();
-        for _ in 0..2 {
-            let total = null_arm(connections, threads).slice(&script, &asked, &mut || ()).unwrap();
-            operations.push(total.tally.operations as f64);
-        }
         // 2000 are expected with a standard deviation of √2000; an agent that is delayed at the end does fewer.
-        assert!((1_600.0..2_300.0).contains(&operations[0]), "{operations:?}");
-        assert!((operations[0] - operations[1]).abs() < 300.0, "the same seed: {operations:?}");
+        let enough = (0..5).any(|_| {
+            let total = null_arm(connections, threads).slice(&script, &asked, &mut || ()).unwrap();
+            assert!(total.tally.operations < 2_300, "{}", total.tally.operations);
+            total.tally.operations >= 1_600
+        });
+        assert!(enough, "too few in each of five slices");
     }
 }
 
@@ -71,10 +70,12 @@ fn random_arrivals_keep_the_rate_whatever_the_threads() {
 fn given_times_are_when_operations_are_due_and_no_others_run() {
     let due: Vec<u64> = (0..40).map(|number| if number < 30 { 20_000 } else { 60_000 + number }).collect();
     for (connections, threads) in [(1, 1), (3, 2)] {
-        let asked = Plan { due_us: Some(due[..].into()), ..plan(0.2, 200.0) };
+        // A slice with a number of operations ends with the last one.
+        let asked = Plan { due_us: Some(due[..].into()), operations: Some(1_000), ..plan(60.0, 200.0) };
         let total = null_arm(connections, threads).slice(&script("nothing", one()), &asked, &mut || ()).unwrap();
         assert_eq!((total.tally.operations, total.tally.errors), (40, 0));
-        let beyond = Plan { due_us: Some([1_000, 500_000][..].into()), ..plan(0.1, 200.0) };
+        assert!(total.seconds >= 0.06, "{}", total.seconds);
+        let beyond = Plan { due_us: Some([1_000, 61_000_000][..].into()), ..asked };
         let total = null_arm(connections, threads).slice(&script("nothing", one()), &beyond, &mut || ()).unwrap();
         assert_eq!(total.tally.operations, 1, "what is due after the end does not run");
     }
@@ -91,11 +92,12 @@ fn random_arrivals_run_the_requested_number_of_operations() {
 fn think_times_of_an_open_loop_overlap_and_latency_excludes_them() {
     let script = script("THINK $1", Kind::Constant { value: "200000".into() });
     // One thread sleeps in its connection, or has 20 of them to wake.
-    for (connections, rate, least) in [(1, 4.0, 2), (20, 60.0, 20)] {
-        let total = null_arm(connections, 1).slice(&script, &plan(1.0, rate), &mut || ()).unwrap();
-        assert_eq!(total.tally.errors, 0);
-        assert!(total.tally.operations >= least, "{}", total.tally.operations);
-        assert!(total.tally.latencies.quantile(0.5) < 100_000_000, "a thought is 200 ms");
+    for (connections, rate, operations) in [(1, 4.0, 3), (20, 60.0, 30)] {
+        let asked = Plan { operations: Some(operations), ..plan(60.0, rate) };
+        let total = null_arm(connections, 1).slice(&script, &asked, &mut || ()).unwrap();
+        assert_eq!((total.tally.operations, total.tally.errors), (operations, 0));
+        assert!(total.seconds < 5.0, "30 thoughts in turn take 6 s: {}", total.seconds);
+        assert!(total.tally.latencies.quantile(0.0) < 200_000_000, "a thought is 200 ms");
     }
 }
 
@@ -239,59 +241,80 @@ fn run_polled(hands: &mut [Hand<Polled>], plan: &Plan) -> Result<Total> {
 
 #[test]
 fn a_silent_server_fails_the_slice_in_words() {
-    for rate in [0.0, 100.0] {
+    // In the open loop too, both operations are due at once.
+    for rate in [0.0, 1e9] {
         let mut hands = hand([Polled::new(false, 0), Polled::new(false, 0)]);
         let asked = Plan { silence_ns: 60_000_000, ..plan(600.0, rate) };
         let failure = run_polled(&mut hands, &asked).unwrap_err();
         assert!(failure.lost && failure.code == "connect", "{failure}");
-        // The second one began later: by 10 ms in the open loop, and by as long as the thread did not run in the closed loop. So it may not
-        // have been silent for so long.
+        // The second one began later, by as long as the thread did not run. So it may not have been silent for so long.
         assert!(failure.text.contains("for 0.06 s") && failure.text.contains(" of 2 operations"), "{failure}");
     }
+}
+
+/// Checks how a slice fails whose server may be silent for so many nanoseconds. A busy machine may stop any thread for as long as
+/// the shortest silence, so longer ones follow.
+fn fails(code: &str, words: &str, slice: impl Fn(u64) -> Failure) {
+    let mut others = Vec::new();
+    for silence_ns in [60_000_000, 600_000_000, 6_000_000_000] {
+        let (failure, time) = (slice(silence_ns), format!(" {} s", silence_ns as f64 / 1e9));
+        if failure.lost && failure.code == code && failure.text.contains(words) && failure.text.contains(&time) {
+            return;
+        }
+        others.push(failure.to_string());
+    }
+    panic!("{others:?}");
 }
 
 #[test]
 fn a_silent_connection_is_noticed_among_living_ones() {
     for rate in [0.0, 500.0] {
-        let mut hands = hand([Polled::new(true, 0), Polled::new(false, 0), Polled::new(true, 0)]);
-        let asked = Plan { silence_ns: 60_000_000, ..plan(600.0, rate) };
-        let failure = run_polled(&mut hands, &asked).unwrap_err();
-        assert!(failure.lost && failure.code == "connect", "{failure}");
-        assert!(failure.text.contains("for 0.06 s") && failure.text.contains("answers of 1 of "), "{failure}");
+        fails("connect", "answers of 1 of ", |silence_ns| {
+            let mut hands = hand([Polled::new(true, 0), Polled::new(false, 0), Polled::new(true, 0)]);
+            run_polled(&mut hands, &Plan { silence_ns, ..plan(600.0, rate) }).unwrap_err()
+        });
     }
 }
 
-#[test]
-fn an_answer_that_arrives_in_many_parts_is_not_silence() {
-    // Each part takes most of the time that silence may last; all parts together take several times as long.
-    let mut hands = hand([Polled::new(false, 0), Polled::new(true, 0)]);
-    hands[0].slots[0].connection.drips = true;
-    let mut peer = hands[0].slots[0].connection.peer.try_clone().unwrap();
-    let done = AtomicBool::new(false);
-    let asked = Plan { silence_ns: 2_000_000_000, ..plan(3.0, 0.0) };
-    let failure = thread::scope(|scope| {
+/// How a slice fails of which so many connections get a byte now and then, and never the end of a response.
+fn dripped<const N: usize>(mut connections: [Polled; N], dripping: usize, asked: &Plan) -> Failure {
+    connections[..dripping].iter_mut().for_each(|connection| connection.drips = true);
+    let peers: Vec<_> = connections[..dripping].iter().map(|each| each.peer.try_clone().unwrap()).collect();
+    let (done, mut hands) = (AtomicBool::new(false), hand(connections));
+    thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                let _ = peer.write_all(b"1");
-                thread::sleep(Duration::from_millis(200));
+                peers.iter().for_each(|mut peer| drop(peer.write_all(b"1")));
+                thread::sleep(Duration::from_nanos(asked.silence_ns / 20));
             }
         });
-        let failure = run_polled(&mut hands, &asked).unwrap_err();
+        let total = run_polled(&mut hands, asked);
         done.store(true, Relaxed);
-        failure
+        total.unwrap_err()
+    })
+}
+
+const ENDLESS: &str = "of the slice's end";
+
+#[test]
+fn an_answer_that_arrives_in_many_parts_is_not_silence() {
+    // All parts together take three times as long as silence may last.
+    fails("timeout", ENDLESS, |silence_ns| {
+        let asked = Plan { length_ns: 2 * silence_ns, silence_ns, ..plan(0.0, 0.0) };
+        dripped([Polled::new(false, 0), Polled::new(true, 0)], 1, &asked)
     });
-    assert_eq!(failure.code, "timeout", "it ended with the slice's own limit: {failure}");
 }
 
 #[test]
 fn latencies_in_a_closed_loop_exclude_the_beginnings_of_earlier_connections() {
-    let mut connections: Vec<Polled> = (0..20).map(|_| Polled::new(true, 0)).collect();
-    connections.iter_mut().for_each(|connection| connection.busy_ms = 3);
-    let mut hands = Hand::deal(connections, 1);
     let asked = Plan { operations: Some(20), ..plan(60.0, 0.0) };
-    let latencies = run_polled(&mut hands, &asked).unwrap().tally.latencies;
-    // The first waits until all have begun, the last for itself alone.
-    assert!(latencies.quantile(0.0) < latencies.quantile(1.0) / 2, "{}", latencies.quantile(0.0));
+    // The first waits until all have begun, the last for itself alone, unless its thread is stopped just then.
+    assert!((0..5).any(|_| {
+        let mut connections: Vec<Polled> = (0..20).map(|_| Polled::new(true, 0)).collect();
+        connections.iter_mut().for_each(|connection| connection.busy_ms = 3);
+        let latencies = run_polled(&mut Hand::deal(connections, 1), &asked).unwrap().tally.latencies;
+        latencies.quantile(0.0) < latencies.quantile(1.0) / 2
+    }));
 }
 
 #[test]
@@ -319,22 +342,10 @@ fn first_operations_open_few_connections_at_a_time_and_later_ones_as_many_as_the
 #[test]
 fn polled_connections_are_not_held_by_drips() {
     for rate in [0.0, 100.0] {
-        let mut hands = hand([Polled::new(false, 0), Polled::new(false, 0)]);
-        let peers: Vec<UnixStream> = hands[0].connections().map(|each| each.peer.try_clone().unwrap()).collect();
-        hands[0].connections().for_each(|connection| connection.drips = true);
-        let (done, asked) = (AtomicBool::new(false), Plan { silence_ns: 500_000_000, ..plan(0.05, rate) });
-        let failure = thread::scope(|scope| {
-            scope.spawn(|| {
-                while !done.load(Relaxed) {
-                    peers.iter().for_each(|mut peer| drop(peer.write_all(b"1")));
-                    thread::sleep(Duration::from_millis(10));
-                }
-            });
-            let failure = run_polled(&mut hands, &asked).unwrap_err();
-            done.store(true, Relaxed);
-            failure
+        fails("timeout", ENDLESS, |silence_ns| {
+            let asked = Plan { silence_ns, ..plan(0.05, rate) };
+            dripped([Polled::new(false, 0), Polled::new(false, 0)], 2, &asked)
         });
-        assert!(failure.lost && failure.code == "timeout", "{failure}");
     }
 }
 
@@ -353,23 +364,28 @@ fn waiting_for_the_clock_is_not_silence() {
 fn a_connection_is_woken_when_it_wants_to_be_and_the_others_go_on() {
     for rate in [0.0, 500.0] {
         let mut hands = hand([Polled::new(false, 5_000_000), Polled::new(true, 0), Polled::new(true, 1_000_000_000)]);
-        let tally = run_polled(&mut hands, &plan(0.3, rate)).unwrap().tally;
-        assert!(tally.operations > 10 && tally.errors > 2, "{} {}", tally.operations, tally.errors);
+        let asked = Plan { operations: Some(30), ..plan(60.0, rate) };
+        let tally = run_polled(&mut hands, &asked).unwrap().tally;
         assert_eq!(tally.kinds.spell(), format!("timeout={}", tally.errors));
+        assert_eq!(tally.operations + tally.errors, 30);
+        // In the open loop it depends on the machine which connection is idle when the next operation is due.
+        let failed = if rate == 0.0 { 10..=10 } else { 1..=20 };
+        assert!(failed.contains(&tally.errors), "{}", tally.errors);
     }
 }
 
 #[test]
 fn failures_after_the_end_count_and_successes_do_not() {
-    for rate in [0.0, 50.0] {
-        let mut hands = hand([Polled::new(false, 60_000_000), Polled::new(false, 60_000_000)]);
-        let tally = run_polled(&mut hands, &plan(0.03, rate)).unwrap().tally;
+    // Whatever begins within the second ends after it.
+    for rate in [0.0, 5.0] {
+        let mut hands = hand([Polled::new(false, 1_100_000_000), Polled::new(false, 1_100_000_000)]);
+        let tally = run_polled(&mut hands, &plan(1.0, rate)).unwrap().tally;
         assert_eq!((tally.operations, tally.kinds.spell().as_str()), (0, "timeout=2"));
         assert_eq!((tally.errors, tally.first_error.as_str(), tally.work), (2, "timeout: no answer", 0.0));
     }
     let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false, timeout: None };
-    let mut arm = null::connect(&pool, &message::Null { busy_ns: 60_000_000, jitter: 0.0 }).unwrap().0;
-    let tally = arm.slice(&script("nothing", one()), &plan(0.03, 0.0), &mut || ()).unwrap().tally;
+    let mut arm = null::connect(&pool, &message::Null { busy_ns: 1_100_000_000, jitter: 0.0 }).unwrap().0;
+    let tally = arm.slice(&script("nothing", one()), &plan(1.0, 0.0), &mut || ()).unwrap().tally;
     assert_eq!((tally.operations, tally.errors), (0, 0));
     assert!(tally.work > 0.0 && tally.work < 1.0, "{}", tally.work);
 }
@@ -379,17 +395,26 @@ fn unexpected_input_ends_no_operation() {
     let mut hands = hand([Polled::new(true, 0)]);
     // It is watched since its first operation, and idle until the next.
     let asked = Plan { operations: Some(4), ..plan(60.0, 50.0) };
-    let tally = thread::scope(|scope| {
-        let mut peer = hands[0].slots[0].connection.peer.try_clone().unwrap();
-        scope.spawn(move || {
-            for _ in 0..30 {
+    let mut peer = hands[0].slots[0].connection.peer.try_clone().unwrap();
+    let done = AtomicBool::new(false);
+    let tallies: Vec<_> = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
                 thread::sleep(Duration::from_millis(2));
-                peer.write_all(b"unexpected_input").unwrap();
+                let _ = peer.write_all(b"unexpected_input");
             }
         });
-        run_polled(&mut hands, &asked).unwrap().tally
+        // Several slices, in case the other thread does not run within the first.
+        let mut tallies = Vec::new();
+        while tallies.len() < 20 && hands[0].slots[0].connection.unexpected_input == 0 {
+            tallies.push(run_polled(&mut hands, &asked).map(|total| total.tally));
+        }
+        done.store(true, Relaxed);
+        tallies
     });
-    assert_eq!((tally.operations, tally.errors), (4, 0));
+    for tally in tallies {
+        assert!(tally.is_ok_and(|tally| (tally.operations, tally.errors) == (4, 0)));
+    }
     assert!(hands[0].slots[0].connection.unexpected_input > 0);
 }
 

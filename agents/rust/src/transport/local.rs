@@ -98,7 +98,7 @@ mod tests {
             socket.send_all(&[1; 1000]).unwrap();
             peer.read_exact(&mut [0; 1000]).unwrap();
             peer.write_all(&[2; 300]).unwrap();
-            assert!(socket.wait_for(libc::POLLIN, 1000).unwrap());
+            assert!(socket.wait_for(libc::POLLIN, 10_000).unwrap());
             assert_eq!(socket.receive(&mut [0; 2000]).unwrap(), 300);
             let wanted = Traffic { bytes_sent: 1000, bytes_received: 300, ..Traffic::default() };
             assert_eq!((socket.traffic(), traffic::of_this_thread().since(before)), (wanted, wanted));

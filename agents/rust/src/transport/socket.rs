@@ -420,19 +420,20 @@ pub mod tests {
     #[test]
     fn a_socket_is_reported_as_readable_once_enough_bytes_are_there_or_its_end() {
         let (socket, mut peer) = connected(Mode::Polled);
-        let is_readable = || socket.wait_for(libc::POLLIN, 50).unwrap();
+        let is_readable = || socket.wait_for(libc::POLLIN, 10_000).unwrap();
+        let is_not_readable = || !socket.wait_for(libc::POLLIN, 50).unwrap();
         socket.set_readable_from(1000);
         peer.write_all(&[1; 999]).unwrap();
-        assert!(!is_readable());
+        assert!(is_not_readable());
         peer.write_all(&[1]).unwrap();
         assert!(is_readable());
         assert_eq!(socket.receive(&mut [0; 2000]).unwrap(), 1000);
         peer.write_all(&[1]).unwrap();
-        assert!(!is_readable());
+        assert!(is_not_readable());
         socket.set_readable_from(1);
         assert!(is_readable());
         socket.set_readable_from(1000);
-        assert!(!is_readable());
+        assert!(is_not_readable());
         drop(peer);
         assert!(is_readable());
     }

@@ -33,5 +33,7 @@ fn what_was_lost_is_sent_again_when_the_timer_of_a_polled_connection_has_passed(
     let woken_ns = now_ns();
     assert!(quic.timer_ns().unwrap() <= woken_ns);
     assert!(!quic.shake_hands().unwrap());
+    server.set_nonblocking(false).unwrap();
+    server.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     assert!(server.recv(&mut [0; 2000]).is_ok());
 }

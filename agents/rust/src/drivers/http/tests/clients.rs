@@ -14,11 +14,15 @@ use std::sync::Arc;
 
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-pub const IN_A_MOMENT: Patience = Patience { answer: 1, open: 1 };
+/// Longer than a busy machine stops a server's thread.
+const PATIENT: Patience = Patience { answer: 20, open: 20 };
+
+/// For responses that do not come.
+pub const IN_A_MOMENT: Patience = Patience { answer: 1, ..PATIENT };
 
 /// Connects as a message would; `fields` are additional fields.
 pub fn connect_to(port: u16, fields: &str) -> Result<Opened> {
-    connect_with(IN_A_MOMENT, port, fields)
+    connect_with(PATIENT, port, fields)
 }
 
 fn connect_with(patience: Patience, port: u16, fields: &str) -> Result<Opened> {
@@ -33,7 +37,7 @@ fn connect_with(patience: Patience, port: u16, fields: &str) -> Result<Opened> {
 }
 
 pub fn arm(port: u16, fields: &str) -> Box<dyn Arm> {
-    arm_with(IN_A_MOMENT, port, fields)
+    arm_with(PATIENT, port, fields)
 }
 
 pub fn arm_with(patience: Patience, port: u16, fields: &str) -> Box<dyn Arm> {

@@ -8,6 +8,7 @@ use crate::load::Plan;
 use crate::xxh3::xxh3_64_with_seed;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -98,7 +99,7 @@ fn a_silent_server_times_out() {
     let port = server(|_, _| Reply::Silence);
     for way in &WAYS[..2] {
         let began = crate::clock::now_ns();
-        let mut arm = arm(port, way);
+        let mut arm = arm_with(IN_A_MOMENT, port, way);
         let tally = run(&mut *arm, &["GET /"], number(), 2);
         assert_eq!(tally.kinds.spell(), "timeout=2", "{}", tally.first_error);
         assert!(tally.first_error.contains("sent nothing for 1 seconds"), "{}", tally.first_error);
@@ -279,38 +280,52 @@ const TWO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo";
 #[test]
 fn an_unexpected_response_is_not_taken_for_the_next_one() {
     let gone = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let reply = move |asked: &str, _: usize| match asked.split(' ').nth(1).unwrap() {
-        "/twice" => twice(OK, OK),
-        "/gone" => twice(OK, gone),
-        _ => say(TWO),
+    let (moment, meeting) = (Duration::from_millis(20), Arc::new(Barrier::new(2)));
+    let reply = {
+        let meeting = meeting.clone();
+        move |asked: &str, _: usize| match asked.split(' ').nth(1).unwrap() {
+            "/twice" => Reply::Twice(OK.into(), OK.into(), meeting.clone()),
+            "/gone" => Reply::Twice(OK.into(), gone.into(), meeting.clone()),
+            "/soon" => Reply::Slowly(vec![OK.into(), OK.into()], moment),
+            _ => say(TWO),
+        }
     };
-    let (port, tls_port) = (server(reply), tls_server(false, b"\x08http/1.1", reply));
-    let (moment, hash) = (Duration::from_millis(100), xxh3_64_with_seed(b"two", 200));
+    let (port, tls_port) = (server(reply.clone()), tls_server(false, b"\x08http/1.1", reply));
+    let hash = xxh3_64_with_seed(b"two", 200);
+    // Between two slices, or before a query.
+    let late_bytes_arrive = || {
+        meeting.wait();
+        meeting.wait();
+        thread::sleep(moment);
+    };
     for way in &WAYS[..2] {
         for (port, fields) in [(port, ""), (tls_port, r#","tls":"require""#)] {
             for (path, errors) in [("/twice", 1), ("/gone", 0)] {
                 let mut arm = arm(port, &format!("{way}{fields}"));
                 assert_eq!(run(&mut *arm, &[&format!("GET {path}")], number(), 1).rows, 1);
-                // Time for the late bytes: between two slices, or before a query.
-                thread::sleep(moment);
+                late_bytes_arrive();
                 let tally = run(&mut *arm, &["GET /"], number(), 4);
                 assert_eq!((tally.rows, tally.errors), (4 - errors, errors), "{way}{fields} {path}");
                 assert_eq!(tally.checksum, hash.wrapping_mul(4 - errors), "{way}{fields} {path}");
                 assert_eq!(tally.kinds.spell(), if errors == 1 { "malformed=1" } else { "" });
                 assert_eq!(run(&mut *arm, &[&format!("GET {path}")], number(), 1).rows, 1);
-                thread::sleep(moment);
+                late_bytes_arrive();
                 let answer = arm.query("GET /", false);
                 assert_eq!(answer.is_err(), errors == 1, "{answer:?}");
                 assert_eq!(begun(&arm.query("GET /", false).unwrap().text, 4), "200\t\t\ttwo");
             }
         }
     }
-    // It arrives while the connection waits for its next operation to be due.
+    // It arrives while the connection waits for its next operation to be due, unless the server is late.
     let plan = Plan { interval_ns: Some(100e6), ..so_many(4) };
-    let mut arm = arm(port, r#","connections":2"#);
-    let tally = arm.slice(&script(&["GET /twice"], number()), &plan, &mut || ()).unwrap().tally;
-    assert_eq!(tally.rows + tally.errors, 4);
-    assert!(tally.errors > 0 && tally.kinds.spell().starts_with("malformed="), "{}", tally.kinds.spell());
+    assert!((0..5).any(|_| {
+        let mut arm = arm(port, r#","connections":2"#);
+        let tally = arm.slice(&script(&["GET /soon"], number()), &plan, &mut || ()).unwrap().tally;
+        let kinds = tally.kinds.spell();
+        assert_eq!(tally.rows + tally.errors, 4);
+        assert!(kinds.is_empty() || kinds.starts_with("malformed="), "{kinds}");
+        tally.errors > 0
+    }));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509Name};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub enum Reply {
     Last(Vec<u8>),
     /// Writes these parts, each so long after the last one.
     Slowly(Vec<Vec<u8>>, Duration),
+    /// Writes this, and the other part between two meetings with the client.
+    Twice(Vec<u8>, Vec<u8>, Arc<Barrier>),
     Silence,
 }
 
@@ -31,11 +33,6 @@ pub fn say(text: &str) -> Reply {
 
 pub fn last(text: &str) -> Reply {
     Reply::Last(text.into())
-}
-
-/// Writes one part, and the other a little later.
-pub fn twice(one: &str, other: &str) -> Reply {
-    Reply::Slowly(vec![one.into(), other.into()], Duration::from_millis(20))
 }
 
 /// One received request: its head, and its body by Content-Length. None: the client has closed.
@@ -67,6 +64,12 @@ pub fn converse(mut stream: impl Read + Write, reply: &impl Fn(&str, usize) -> R
                     }
                     stream.write_all(part).unwrap();
                 }
+            }
+            Reply::Twice(one, other, meeting) => {
+                stream.write_all(&one).unwrap();
+                meeting.wait();
+                stream.write_all(&other).unwrap();
+                meeting.wait();
             }
             Reply::Silence => thread::sleep(Duration::from_secs(8)),
         }
@@ -121,9 +124,10 @@ pub fn tls_server(cut: bool, alpn: &'static [u8], reply: impl Fn(&str, usize) ->
     let reply = Arc::new(reply);
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let (acceptor, reply) = (acceptor.clone(), reply.clone());
+            let (stream, acceptor, reply) = (stream.unwrap(), acceptor.clone(), reply.clone());
+            stream.set_nodelay(true).unwrap();
             thread::spawn(move || {
-                let Ok(mut stream) = acceptor.accept(stream.unwrap()) else { return };
+                let Ok(mut stream) = acceptor.accept(stream) else { return };
                 converse(&mut stream, &*reply);
                 if !cut {
                     let _ = stream.shutdown();
