@@ -201,6 +201,7 @@ def test_a_killed_supervisors_children_die_and_the_error_reports_it() -> None:
     assert run_supervisor.problems == []
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_controller_removes_what_a_killed_supervisor_left_and_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
