@@ -511,10 +511,11 @@ def test_it_takes_the_fields_that_a_driver_of_an_application_has() -> None:
 def test_without_the_cpus_instructions_the_agent_says_so(command: list[str]) -> None:
     with Agent(command) as usual, Agent(command, env=go.LANGUAGE.without_aes) as masked:
         assert masked.hello.aes is False
+        # The lowest cost of several: other work on the machine only adds to it.
         cost = {
-            (each is masked, cipher): ask(each, {"type": "floor", "cipher": cipher, "bytes": 1_000_000})[
-                "ns_per_byte_seal"
-            ]
+            (each is masked, cipher): min(
+                ask(each, {"type": "floor", "cipher": cipher, "bytes": 1_000_000})["ns_per_byte_seal"] for _ in range(5)
+            )
             for each in (usual, masked)
             for cipher in ("aes256-gcm", "chacha20")
         }
