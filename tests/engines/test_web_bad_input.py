@@ -195,7 +195,8 @@ def test_a_server_that_dies_costs_its_cell_and_no_other(tmp_path: Path, certific
     assert died.is_set()
     assert done.returncode == 1, done.stdout + done.stderr
     first, second = result_of(tmp_path)["cells"]
-    assert (first["status"], second["status"]) == ("failed", "ok")
+    # This test is not about how quiet the machine is.
+    assert (first["status"], second["status"]) in (("failed", "ok"), ("failed", "no-steady-state"))
     assert "refused" in first["reason"] or "connect" in first["reason"]
     assert not first.get("overhead")
 
