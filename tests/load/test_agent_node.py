@@ -27,7 +27,7 @@ from ciphercost.model.errors import AgentError, CiphercostError
 from ciphercost.model.histogram import decode
 from ciphercost.model.secret import Secret, reveal
 from conftest import Require, RequireServer
-from impostors import MYSQL, PASSWORD, POSTGRES, Rogue, another_machines, asking_for_a_file
+from impostors import MYSQL, PASSWORD, PATIENCE, POSTGRES, Rogue, another_machines, asking_for_a_file
 from processes import wait_for
 from rogue_servers import RogueServer, silent
 from test_agents_decide_alike import (
@@ -688,8 +688,8 @@ def test_the_rogues_can_learn_a_password(make: Make, name: str) -> None:
     """The control: on this machine a password may travel in clear."""
     client = make(name)
     speak = MYSQL["switch to caching_sha2"] if name == "mysql2" else POSTGRES["cleartext"]
-    with Rogue(speak, "127.0.0.1") as rogue:
-        client.refused(port=rogue.port, password=Secret(PASSWORD), timeout=3)
+    with Rogue(speak, "127.0.0.1", PATIENCE) as rogue:
+        client.refused(port=rogue.port, password=Secret(PASSWORD), timeout=30)
     assert rogue.has_learned_it()
 
 
