@@ -82,7 +82,9 @@ def test_a_known_function_is_found_at_its_known_share(
     require(not perf.obstacle(), perf.obstacle())
     monkeypatch.setattr(schedule, "PROFILE_BLOCKS_QUICK", 3)
     spec = Spec([BUSY], mode="quick", time=3.0, latency=False, profile=True)
-    result, directory = steady.tried(partial(pipeline.run, spec), tmp_path, lambda result: 0.8 < added_by_the_wait(result) < 1.2)
+    result, directory = steady.tried(
+        partial(pipeline.run, spec), tmp_path, lambda result: 0.8 < added_by_the_wait(result) < 1.2
+    )
     cell = result.cells[0]
     assert cell.status == "ok", cell.reason
     assert cell.profile is not None
