@@ -23,6 +23,7 @@ import needs
 import quick_java
 import repetitions
 import turns
+import wrecks
 from ciphercost.host import packet_capture
 from ciphercost.host.installation import Installation
 from ciphercost.host.run_ownership import scratch_base
@@ -109,6 +110,13 @@ def _require(found: object, reason: str) -> None:
 def require() -> Require:
     """`require(found, reason)`: skip the test, or fail it, unless `found` is true."""
     return _require
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """Meanwhile no other test on this machine makes a wreck or removes those that it finds."""
+    with wrecks.alone():
+        yield
 
 
 @pytest.fixture

@@ -119,10 +119,9 @@ def test_it_writes_only_below_its_directory_and_talks_to_nobody_else(home: Site)
         for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
             assert Path(known[name]).is_relative_to(server.directory)
         ours = (server.directory, home.logs)
-        for descriptor in Path(f"/proc/{server.pid}/fd").iterdir():
-            flags = Path(f"/proc/{server.pid}/fdinfo/{descriptor.name}").read_text().split("flags:")[1].split()[0]
-            path = descriptor.readlink()
-            if int(flags, 8) & os.O_ACCMODE != os.O_RDONLY and path.is_absolute() and path.is_file():
+        for name, flags in opened(server.pid).items():
+            path = Path(name)
+            if flags & os.O_ACCMODE != os.O_RDONLY and path.is_absolute() and path.is_file():
                 assert any(path.is_relative_to(place) for place in ours), path
         kept = {path.name for path in server.directory.rglob("*") if path.is_file()}
         assert kept == {"caddy.json", "access.log"}

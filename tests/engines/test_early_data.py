@@ -63,11 +63,14 @@ def test_without_it_no_request_is_early_although_sessions_are_resumed(home: Site
 def test_the_servers_log_tells_an_early_request_from_others(home: Site) -> None:
     with home.started(EARLY, settings=BY_HTTP3) as server, Agent() as agent:
         agent.connect("x", fields(home, server))
-        first, *others = [home.engine.sessions(server, agent, "x")[0][1] for _ in range(11)]
-        assert first == "HTTP/3.0 TLSv1.3"
-        # A busy server may complete a handshake before it looks at the request.
+        assert home.engine.sessions(server, agent, "x")[0][1] == "HTTP/3.0 TLSv1.3"
+        others = set()
+        for number in range(200):  # a busy server may complete a handshake before it looks at the request
+            others.add(home.engine.sessions(server, agent, "x")[0][1])
+            if EARLY_SESSION in others and number >= 9:
+                break
         assert EARLY_SESSION in others
-        assert {*others} <= {"HTTP/3.0 TLSv1.3", EARLY_SESSION}
+        assert others <= {"HTTP/3.0 TLSv1.3", EARLY_SESSION}
 
 
 def test_a_server_that_takes_no_early_data_answers_after_the_handshake(

@@ -31,7 +31,7 @@ from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.model.secret import Secret, reveal
 from enterable import enterable
-from processes import wait_for
+from processes import opened, wait_for
 
 WIRE_CRYPT = mechanisms.get("wire-crypt")
 
@@ -92,10 +92,9 @@ def test_it_listens_on_loopback_only_and_runs_without_privileges(server: Firebir
     user = run_ownership.server_user()
     assert status["Uid"].split()[0] == str(user[0] if user else os.getuid())
     tables = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-    listening = [line.split()[1] for line in tables.splitlines() if line.split()[3] == "0A"]
-    assert [address for address in listening if address.endswith(f":{server.port:04X}")] == [
-        f"0100007F:{server.port:04X}"
-    ]
+    held = opened(server.pid)
+    listening = [line.split() for line in tables.splitlines() if line.split()[3] == "0A"]
+    assert [fields[1] for fields in listening if f"socket:[{fields[9]}]" in held] == [f"0100007F:{server.port:04X}"]
 
 
 def test_its_own_user_has_a_random_password_that_only_its_owner_can_read(server: FirebirdServer) -> None:

@@ -25,11 +25,12 @@ from ciphercost.model import run_directory
 from ciphercost.model.connection import Connection
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.slices import Proof
-from ciphercost.model.spec import Arm, CellSpec
+from ciphercost.model.spec import ARMS, Arm, CellSpec
 from ciphercost.plan.resolve import resolve
 from ciphercost.prove import witnesses
 from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
+from processes import opened
 
 TLS = mechanisms.get("tls")
 CANARY = "canary0123456789"
@@ -138,15 +139,14 @@ def test_the_server_offers_no_anonymous_suite(running: Running) -> None:
 def test_the_server_is_confined_and_listens_on_loopback_alone(running: Running) -> None:
     """As every server that `host/launch.py` starts; what that means is in test_confinement.py."""
     assert "NoNewPrivs:\t1" in Path(f"/proc/{running.server.pid}/status").read_text()
+    held = opened(running.server.pid)
     listening = {
-        line.split()[1].partition(":")[0]
+        line.split()[1]
         for name in ("tcp", "tcp6")
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
-        if line.split()[3] == "0A"
-        and int(line.split()[1].partition(":")[2], 16)
-        in (running.connect("plain").port, running.connect("encrypted").port)
+        if line.split()[3] == "0A" and f"socket:[{line.split()[9]}]" in held
     }
-    assert listening == {"0100007F"}
+    assert listening == {f"0100007F:{running.connect(arm).port:04X}" for arm in ARMS}
 
 
 @pytest.mark.parametrize(

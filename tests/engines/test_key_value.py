@@ -131,7 +131,7 @@ def test_a_connection_for_each_query_ends_when_it_is_over(store: Store, arm: Arm
     with Agent() as agent:
         agent.connect(arm, store.connect[arm] | {"per_request": True})
         for _ in range(3):
-            assert str(agent.query(arm, NO_OPERATION[name], timeout=5)[0][0]).startswith(REPLY[name])
+            assert str(agent.query(arm, NO_OPERATION[name], timeout=60)[0][0]).startswith(REPLY[name])
 
 
 @pytest.mark.parametrize("per_request", [False, True])

@@ -200,6 +200,7 @@ def test_the_cryptographic_library_is_known(start: Start) -> None:
     assert start(certificate="ecdsa-p256").library.startswith("OpenSSL ")
 
 
+@pytest.mark.usefixtures("alone")  # whoever cleans as root ends what runs as nobody
 def test_it_works_without_root(tmp_path: Path, require: Require, require_postgresql: Installation) -> None:
     require(os.geteuid() != 0 or shutil.which("setpriv"), "setpriv (Debian: apt-get install util-linux)")
     script = (

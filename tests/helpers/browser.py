@@ -49,6 +49,9 @@ CLIPPED = """
 VIOLATIONS = {"resultTypes": ["violations"]}
 """Of what passes, axe then describes one element of each rule; what it checks stays the same."""
 
+PATIENCE_MS = 120_000
+"""Milliseconds that the browser may take for a step: on a busy machine Playwright's 30 s are too few."""
+
 _open: list[Any] = []
 """The open browser of this process, if any: Playwright can't start twice."""
 
@@ -93,6 +96,7 @@ class Visits:
 
     def open(self, address: str, width: int, scheme: str = "light") -> Visit:
         page = _kept.pop() if _kept else self._chromium.new_page()
+        page.set_default_timeout(PATIENCE_MS)
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(media="null", color_scheme="dark" if scheme == "dark" else "light")
         visit = Visit(page, address)

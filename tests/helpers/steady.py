@@ -1,4 +1,4 @@
-"""On a busy machine a run may correctly end with "no steady state"; a test then tries again, at most three times."""
+"""On a busy machine a run may correctly end with "no steady state"; a test then tries again, at most five times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ciphercost.model.result import Result
 
-TRIES = 3
+TRIES = 5
 T = TypeVar("T")
 
 

@@ -156,6 +156,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("both", [False, True])
+@pytest.mark.usefixtures("alone")
 def test_settings_are_restored_after_sigkill(cpus: Path, both: bool) -> None:
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", HOLDER, run_id, str(cpus)]

@@ -28,6 +28,7 @@ from impostors import (
     MYSQL,
     OF_MARIADB,
     PASSWORD,
+    PATIENCE,
     POSTGRES,
     VALKEY,
     Line,
@@ -192,7 +193,7 @@ def java_here(jdbc_agents: dict[str, jdbc_agent.JdbcAgent]) -> None:
 def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
     """On loopback, the server may see the whole password, so the rogues receive it there."""
     for driver, way in (("postgres", "cleartext"), ("mysql", "sha256"), ("resp", "asking for it")):
-        with Rogue(RUST[driver][way], "127.0.0.1") as rogue, pytest.raises(AgentError):
+        with Rogue(RUST[driver][way], "127.0.0.1", PATIENCE) as rogue, pytest.raises(AgentError):
             rust.connect("rogue", fields(driver, "127.0.0.1", rogue.port))
         assert rogue.has_learned_it(), driver
 
@@ -230,7 +231,7 @@ def secret_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def keeps_its_files(agent: Agent, host: str, path: str, version: str) -> None:
-    with Rogue(asking_for_a_file(path, version), host) as rogue, pytest.raises(AgentError):
+    with Rogue(asking_for_a_file(path, version), host, PATIENCE) as rogue, pytest.raises(AgentError):
         log_in_and_ask(agent, fields("mysql", host, rogue.port))
     assert any(line.answered == 2 for line in rogue.lines), "the rogue was not sent a statement"
     assert MARKER not in rogue.heard()

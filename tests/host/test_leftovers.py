@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import dead_runs, leftovers, run_ownership, supervisor
+from ciphercost.host import dead_runs, leftovers, process_state, run_ownership, supervisor
 from ciphercost.host.leftovers import Leftover
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
@@ -45,7 +45,7 @@ def of(run_id: str) -> list[Leftover]:
 
 
 @pytest.fixture
-def wreck() -> Iterator[str]:
+def wreck(alone: None) -> Iterator[str]:
     """A run whose controller and supervisor were both killed at once."""
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", CONTROLLER, run_id]
@@ -54,6 +54,7 @@ def wreck() -> Iterator[str]:
         supervisor_pid = int(controller.stdout.readline())
         assert of(run_id) == [], "a living run has no leftovers"
         os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
+        wait_for("it to stop", lambda: process_state.is_stopped(supervisor_pid))
         controller.send_signal(signal.SIGKILL)
         controller.wait()
         kinds = [leftover.kind for leftover in of(run_id)]
@@ -79,6 +80,7 @@ def test_finds_and_removes_what_a_killed_supervisor_left(wreck: str) -> None:
     assert not (run_ownership.scratch_base() / wreck).exists()
 
 
+@pytest.mark.usefixtures("alone")
 def test_clean_names_a_stopped_supervisor_and_lets_it_finish(monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", CONTROLLER, run_id]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import wrecks
 from ciphercost.host import dead_runs, journal, leftovers, run_ownership, supervisor
 from ciphercost.host.journal import Entry
 from ciphercost.model import owned, run_directory
@@ -63,7 +64,8 @@ def give_away(path: Path, uid: int = STRANGER) -> None:
 
 
 def swept() -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CLI, "clean"], capture_output=True, text=True, check=False)
+    with wrecks.alone():
+        return subprocess.run([*CLI, "clean"], capture_output=True, text=True, check=False)
 
 
 # ── the directory of all scratch ──────────────────────────────────────────────────────────────────────────────────────
@@ -283,7 +285,7 @@ def test_a_directory_is_handed_over_without_following_links(tmp_path: Path) -> N
 
 
 @pytest.fixture
-def sleeper() -> Iterator[list[subprocess.Popen[bytes]]]:
+def sleeper(alone: None) -> Iterator[list[subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
     yield started
     for process in started:

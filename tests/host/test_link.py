@@ -158,7 +158,7 @@ def test_a_killed_run_leaves_no_namespace_and_no_interface() -> None:
     )
 
 
-@pytest.mark.usefixtures("rights")
+@pytest.mark.usefixtures("rights", "alone")
 def test_clean_finds_the_namespace_of_a_run_whose_supervisor_was_killed_too() -> None:
     run_id = run_directory.new_id()
     namespace, device = killed(run_id, supervisor_too=True)

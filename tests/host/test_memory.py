@@ -115,6 +115,7 @@ def test_a_killed_controller_leaves_no_group() -> None:
     assert groups_of(run_id) == []
 
 
+@pytest.mark.usefixtures("alone")
 def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
     run_id = run_directory.new_id()
     with controlled(run_id) as (controller, supervisor_pid):
@@ -123,6 +124,7 @@ def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
         controller.wait()
         os.kill(supervisor_pid, signal.SIGKILL)
     wait_for("the supervisor to end", lambda: run_ownership.start_time(supervisor_pid) == "")
+    wait_for("the child to die with its supervisor", lambda: not any(map(members, groups_of(run_id))))
     left = [leftover for leftover in leftovers.leftovers() if run_id in str(leftover)]
     assert [leftover.what for leftover in left if leftover.kind == "control group"] == [
         str(group) for group in groups_of(run_id)

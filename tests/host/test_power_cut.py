@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
+import wrecks
 from ciphercost.host import run_ownership, volumes
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import image, policy
@@ -101,7 +102,11 @@ def test_clean_removes_what_is_on_the_disk_after_a_power_cut(
     require_possible(image.check_rights)
     cli, record = Path(sys.executable).parent / "ciphercost", tmp_path / "record"
     let_through(tmp_path)
-    with Supervisor(run_directory.new_id()) as run_supervisor, two_disks(run_supervisor, tmp_path) as disks:
+    with (
+        Supervisor(run_directory.new_id()) as run_supervisor,
+        two_disks(run_supervisor, tmp_path) as disks,
+        contextlib.ExitStack() as cleaned,
+    ):
         env = {**os.environ, "CIPHERCOST_SCRATCH": str(disks.scratch)}
         clean = partial(subprocess.run, [cli, "clean"], env=env, capture_output=True, text=True, check=False)
         where = ["--set", f"plain={disks.plain}", "--set", f"encrypted={disks.encrypted}"]
@@ -118,8 +123,14 @@ def test_clean_removes_what_is_on_the_disk_after_a_power_cut(
             "-o",
             record,
         ]
-        with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        with (
+            subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run,
+            contextlib.ExitStack() as ended,
+        ):
+            ended.callback(run.kill)
             wait_for(moment, lambda: BEGUN[moment](disks, record) or run.poll() is not None, patience=300)
+            run.send_signal(signal.SIGSTOP)  # so that the moment does not pass while other tests clean
+            cleaned.enter_context(wrecks.alone())
             assert run.poll() is None, run.communicate()[0]
             run_id = run_directory.read_facts(record).id
             supervisors = [pid for pid in marked(run_id) if b"supervisor_process" in command(pid)]

@@ -18,6 +18,8 @@ from ciphercost.host import procfs
 from ciphercost.model.slices import Counters
 from processes import wait_for
 
+TRIES = 5
+"""The kernel may count whole clock ticks for whoever has the processor then: on a busy machine not always the right one."""
 BUSY = """
 import sys
 ballast = bytearray(8_000_000)
@@ -169,27 +171,30 @@ def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_i
 def test_helpers_cpu_counts_as_the_servers_and_not_as_foreign(tmp_path: Path) -> None:
     # In the working directory: a file system in memory writes to no storage.
     path = Path(f".sample-{os.getpid()}")
-    try:
-        with (
-            burner(path) as process,
-            closing(procfs.Sampler(helpers=[process.pid])) as sampler,
-            closing(procfs.Sampler()) as stranger,
-        ):
-            stranger.begin()
-            sampler.begin()
-            spent = burn(process)
-            counters = sampler.end()
-            foreign = stranger.end()
-    finally:
-        path.unlink(missing_ok=True)
-    assert counters.server_cpu_ns >= 500_000_000
-    assert counters.server_write_bytes >= 1 << 20
-    assert counters.server_memory_bytes > 1_000_000
-    assert foreign.server_cpu_ns == foreign.server_write_bytes == foreign.server_memory_bytes == 0
-    # The other sampler, whose window encloses this one, has counted it as foreign on top of everything foreign to both.
-    theirs, ours = foreign.foreign_cpu * foreign.window_ns, counters.foreign_cpu * counters.window_ns
+    for _ in range(TRIES):
+        try:
+            with (
+                burner(path) as process,
+                closing(procfs.Sampler(helpers=[process.pid])) as sampler,
+                closing(procfs.Sampler()) as stranger,
+            ):
+                stranger.begin()
+                sampler.begin()
+                spent = burn(process)
+                counters = sampler.end()
+                foreign = stranger.end()
+        finally:
+            path.unlink(missing_ok=True)
+        assert counters.server_cpu_ns >= 500_000_000
+        assert counters.server_write_bytes >= 1 << 20
+        assert counters.server_memory_bytes > 1_000_000
+        assert foreign.server_cpu_ns == foreign.server_write_bytes == foreign.server_memory_bytes == 0
+        assert spent >= 500_000_000
+        # The other sampler, whose window encloses this one, has counted it as foreign on top of everything foreign to both.
+        theirs, ours = foreign.foreign_cpu * foreign.window_ns, counters.foreign_cpu * counters.window_ns
+        if theirs - ours >= 0.8 * 500_000_000:
+            break
     assert theirs - ours >= 0.8 * 500_000_000
-    assert spent >= 500_000_000
 
 
 def test_an_embedded_databases_helpers_are_counted_though_the_agent_is_not(tmp_path: Path) -> None:
@@ -204,36 +209,47 @@ def test_an_embedded_databases_helpers_are_counted_though_the_agent_is_not(tmp_p
 
 
 def test_foreign_work_in_user_mode_is_told_from_work_of_the_kernel(tmp_path: Path) -> None:
-    with burner(tmp_path / "f") as process, closing(procfs.Sampler()) as sampler:
-        sampler.begin()
-        burn(process)
-        user = sampler.end()
+    for _ in range(TRIES):
+        with burner(tmp_path / "f") as process, closing(procfs.Sampler()) as sampler:
+            sampler.begin()
+            burn(process)
+            user = sampler.end()
+        assert user.foreign_user_cpu <= user.foreign_cpu
+        if user.foreign_user_cpu * user.window_ns > 250_000_000:
+            break
     assert user.foreign_user_cpu * user.window_ns > 250_000_000
-    assert user.foreign_user_cpu <= user.foreign_cpu
-    with closing(procfs.Sampler()) as sampler:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime
-        sampler.begin()
-        command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=4M", "count=2000"]
-        spent = 0.0
-        while spent < 0.2:
-            subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
-            spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime - before
-        kernel = sampler.end()
-    assert (kernel.foreign_cpu - kernel.foreign_user_cpu) * kernel.window_ns >= 0.5 * spent * 1e9
+    for _ in range(TRIES):
+        with closing(procfs.Sampler()) as sampler:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime
+            sampler.begin()
+            command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=4M", "count=2000"]
+            spent = 0.0
+            while spent < 0.2:
+                subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+                spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime - before
+            kernel = sampler.end()
+        in_kernel = (kernel.foreign_cpu - kernel.foreign_user_cpu) * kernel.window_ns
+        if in_kernel >= 0.5 * spent * 1e9:
+            break
+    assert in_kernel >= 0.5 * spent * 1e9
 
 
 def test_what_the_agent_used_in_user_mode_is_not_foreign(tmp_path: Path) -> None:
-    with burner(tmp_path / "f") as process, closing(procfs.Sampler()) as told, closing(procfs.Sampler()) as untold:
-        told.begin()
-        untold.begin()
-        spent = burn(process)
-        for sampler in (told, untold):
-            sampler.stop()
-        known, unknown = told.end(spent, spent), untold.end()
-        told.begin()
-        none = told.end(10**12, 10**12)
-    assert unknown.foreign_user_cpu * unknown.window_ns - known.foreign_user_cpu * known.window_ns > 0.5 * spent
-    assert none.foreign_cpu == none.foreign_user_cpu == 0
+    for _ in range(TRIES):
+        with burner(tmp_path / "f") as process, closing(procfs.Sampler()) as told, closing(procfs.Sampler()) as untold:
+            told.begin()
+            untold.begin()
+            spent = burn(process)
+            for sampler in (told, untold):
+                sampler.stop()
+            known, unknown = told.end(spent, spent), untold.end()
+            told.begin()
+            none = told.end(10**12, 10**12)
+        assert none.foreign_cpu == none.foreign_user_cpu == 0
+        less = unknown.foreign_user_cpu * unknown.window_ns - known.foreign_user_cpu * known.window_ns
+        if less > 0.5 * spent:
+            break
+    assert less > 0.5 * spent
 
 
 def test_counters_that_fall_are_recorded_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

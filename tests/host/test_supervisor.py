@@ -182,9 +182,10 @@ def test_a_supervisor_that_stays_silent_is_killed_and_the_run_cleans_up(
     wait_for("the child to die with its supervisor", lambda: not alive(process.pid))
 
 
-def test_an_answer_has_a_limit() -> None:
+def test_an_answer_has_a_limit(tmp_path: Path) -> None:
     with Supervisor(run_directory.new_id()) as run_supervisor:
-        process = run_supervisor.spawn(["sh", "-c", "trap '' TERM QUIT; sleep 1000"])
+        process = run_supervisor.spawn(["sh", "-c", "trap '' TERM QUIT; echo ready > ready; sleep 1000"], cwd=tmp_path)
+        wait_for("the traps to be set", (tmp_path / "ready").exists)
         with pytest.raises(RunError, match=r"supervisor process .*within 0\.2 s"):
             run_supervisor.ask("stop", 0.2, pid=process.pid, timeout=3.0)
 
@@ -201,6 +202,7 @@ def test_a_killed_supervisors_children_die_and_the_error_reports_it() -> None:
     assert run_supervisor.problems == []
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_controller_removes_what_a_killed_supervisor_left_and_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

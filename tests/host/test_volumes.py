@@ -44,6 +44,7 @@ with mechanism.volume("plain", scratch / "plain", rest, 1 << 20), mechanism.volu
 
 @pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
 @pytest.mark.parametrize("supervised", [True, False])
+@pytest.mark.usefixtures("alone")
 def test_nothing_stays_mounted_whichever_process_is_killed(
     name: str, supervised: bool, require_possible: RequirePossible
 ) -> None:

@@ -39,6 +39,7 @@ from other_tools import run
 
 TLS = mechanisms.get("tls")
 RATE = "throughput"
+TRIES = 5
 
 
 @pytest.fixture(scope="session")
@@ -197,7 +198,12 @@ def test_several_runs_of_pgbench_in_one_file_are_several_runs(newest: Postgres, 
     assert {reading.workload for reading in readings} == {"select only"}
     assert readings[0].version == one_version(runs[0])
     for text, reading in zip(runs, readings, strict=True):
-        # No requests run while a slow connection opens, so rate and latency then disagree.
+        # No requests run while a slow connection opens, so rate and latency then disagree; nor while the machine is busy.
+        for _ in range(TRIES):
+            if not reading.notes or one(r"initial connection time = ([\d.]+) ms", text) > 100:
+                break
+            text = newest("-n", "-S", "-c2", "-T3", mode="disable", cwd=tmp_path)
+            reading = only(text, tmp_path)
         assert not reading.notes or one(r"initial connection time = ([\d.]+) ms", text) > 100
 
 
@@ -242,15 +248,23 @@ def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgr
 
 
 def test_a_sampled_log_is_of_its_whole_run(pgbench: Postgres, tmp_path: Path) -> None:
-    text = pgbench("-n", "-S", "-c2", "-j2", "-T3", "-l", "--sampling-rate=0.2", mode="disable", cwd=tmp_path)
-    done = one(r"actually processed: (\d+)", text)
-    (alone,) = gather.gather(list(tmp_path.glob("pgbench_log.*")), Choices(only="plain"))[0].readings
-    assert "sampled-log" in {note.code for note in alone.notes}
-    if "throughput" in alone.figures:  # a slow disk: too few
-        assert alone.operations == pytest.approx(done, rel=0.03)
-        assert alone.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text), rel=0.1)
-    (tmp_path / "out.txt").write_text(text)
-    (both,) = gather.gather([tmp_path], Choices(only="plain"))[0].readings
+    for number in range(TRIES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        text = pgbench("-n", "-S", "-c2", "-j2", "-T3", "-l", "--sampling-rate=0.2", mode="disable", cwd=folder)
+        done, tps = one(r"actually processed: (\d+)", text), one(r"tps = ([\d.]+) \(without", text)
+        (alone,) = gather.gather(list(folder.glob("pgbench_log.*")), Choices(only="plain"))[0].readings
+        assert "sampled-log" in {note.code for note in alone.notes}
+        if "throughput" not in alone.figures:  # a slow disk: too few
+            break
+        # Which transactions are in the log is random: of n, a fifth within 2 / √n of itself (one standard deviation).
+        assert alone.operations == pytest.approx(done, rel=max(0.03, 10 / done**0.5))
+        if alone.figures["throughput"] == pytest.approx(tps, rel=0.1):
+            break  # on a busy machine, a client may wait at the beginning or at the end, where the log shows nothing
+    else:
+        raise AssertionError((alone.figures["throughput"], tps))
+    (folder / "out.txt").write_text(text)
+    (both,) = gather.gather([folder], Choices(only="plain"))[0].readings
     assert both.operations == done
 
 

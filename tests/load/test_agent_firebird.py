@@ -156,7 +156,12 @@ def test_both_arms_return_the_same_rows_whatever_the_cipher(agent: Agent, server
 def test_an_operation_is_three_round_trips(agent: Agent) -> None:
     agent.program(program("SELECT 1 FROM RDB$DATABASE"))
     # If the other side is slow, bare acknowledgements are added.
-    assert 3 * 20 <= min(run(agent, "plain").segments_sent for _ in range(3)) <= 3 * 20 + 10
+    for _ in range(10):
+        sent = run(agent, "plain").segments_sent
+        assert sent >= 3 * 20
+        if sent <= 3 * 20 + 10:
+            break
+    assert sent <= 3 * 20 + 10
 
 
 def test_the_content_of_blobs_is_fetched_and_compared(agent: Agent) -> None:

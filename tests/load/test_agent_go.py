@@ -411,8 +411,8 @@ def test_no_file_of_this_machine_is_sent(agent: Agent, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("the-content-of-a-file")
     speak = impostors.asking_for_a_file(str(secret), "8.0.36")
-    with Rogue(speak, "127.0.0.1") as asking, pytest.raises(AgentError):
-        agent.connect("refused", nowhere("go-mysql", asking.port, timeout=5))
+    with Rogue(speak, "127.0.0.1", impostors.PATIENCE) as asking, pytest.raises(AgentError):
+        agent.connect("refused", nowhere("go-mysql", asking.port, timeout=60))
     assert b"the-content" not in asking.heard()
     assert asking.lines[0].answered == 2  # it was asked
 
@@ -420,14 +420,14 @@ def test_no_file_of_this_machine_is_sent(agent: Agent, tmp_path: Path) -> None:
 @pytest.mark.parametrize("driver", POSTGRESQL)
 def test_on_this_machine_and_on_a_trusted_network_it_does(agent: Agent, elsewhere: str, driver: str) -> None:
     for host, more in (("127.0.0.1", {}), (elsewhere, {"trusted": True})):
-        with Rogue(impostors.POSTGRES["cleartext"], host) as rogue_, pytest.raises(AgentError):
-            agent.connect("refused", nowhere(driver, rogue_.port, timeout=5, **more) | {"host": host})
+        with Rogue(impostors.POSTGRES["cleartext"], host, impostors.PATIENCE) as rogue_, pytest.raises(AgentError):
+            agent.connect("refused", nowhere(driver, rogue_.port, timeout=60, **more) | {"host": host})
         assert rogue_.has_learned_it()
     with (
         Rogue(impostors.POSTGRES["cleartext"], "127.0.0.1") as rogue_,
         pytest.raises(AgentError, match="where anybody could pose as the server") as caught,
     ):
-        agent.connect("refused", nowhere(driver, rogue_.port, timeout=5, relayed=True))
+        agent.connect("refused", nowhere(driver, rogue_.port, timeout=60, relayed=True))
     assert caught.value.code == "connect"
     assert not rogue_.has_learned_it()
 
@@ -511,10 +511,11 @@ def test_it_takes_the_fields_that_a_driver_of_an_application_has() -> None:
 def test_without_the_cpus_instructions_the_agent_says_so(command: list[str]) -> None:
     with Agent(command) as usual, Agent(command, env=go.LANGUAGE.without_aes) as masked:
         assert masked.hello.aes is False
+        # The lowest cost of several: other work on the machine only adds to it.
         cost = {
-            (each is masked, cipher): ask(each, {"type": "floor", "cipher": cipher, "bytes": 1_000_000})[
-                "ns_per_byte_seal"
-            ]
+            (each is masked, cipher): min(
+                ask(each, {"type": "floor", "cipher": cipher, "bytes": 1_000_000})["ns_per_byte_seal"] for _ in range(5)
+            )
             for each in (usual, masked)
             for cipher in ("aes256-gcm", "chacha20")
         }

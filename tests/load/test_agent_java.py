@@ -395,12 +395,16 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
     with Agent(command, env=java.OTHERS) as agent:
         agent.connect("other", mariadb.told(find("3.5.11", "mariadb")))
         for version in ("5.1.6", "9.7.0", "2.7.15"):
-            agent.connect("silent", mariadb.told(find(version, "mariadb")))
-            program(agent, ("SELECT SLEEP(3600)", ""))
-            monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
-            with pytest.raises(AgentError, match="for 1 s, with 1 operation") as caught:
-                agent.slice("silent", 1.0)
-            monkeypatch.delenv("CIPHERCOST_TIMEOUT")
+            for timeout, words in (("0.25", "for 1 s"), ("2.5", "for 10 s")):
+                agent.connect("silent", mariadb.told(find(version, "mariadb")))
+                program(agent, ("SELECT SLEEP(3600)", ""))
+                monkeypatch.setenv("CIPHERCOST_TIMEOUT", timeout)
+                with pytest.raises(AgentError) as caught:
+                    agent.slice("silent", 1.0)
+                monkeypatch.delenv("CIPHERCOST_TIMEOUT")
+                if f"{words}, with 1 operation" in str(caught.value):
+                    break  # a busy machine may take longer than 1 s before that operation
+            assert f"{words}, with 1 operation" in str(caught.value)
             assert caught.value.code == "connect"
             with pytest.raises(AgentError) as caught:
                 agent.query("silent", "SELECT 1")

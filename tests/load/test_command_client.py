@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ciphercost.host import deadlines
+from ciphercost.host import command_runner, deadlines
 from ciphercost.host.procfs import tree
 from ciphercost.host.readable_files import readable_files
 from ciphercost.load.command_client import CommandClient, Place
@@ -130,7 +132,9 @@ def test_a_slice_lasts_whole_seconds_and_longer_where_start_up_takes_much_of_it(
 def test_a_command_that_takes_no_length_has_its_own(client: Make) -> None:
     one = client("sleep 1.1", operations=1)
     one.slice("plain", 1.0)
-    assert one.fitting(1.0) == 2.0
+    assert one.reported is not None
+    assert one.reported.process_s >= 1.1
+    assert one.fitting(1.0) == math.ceil(one.reported.process_s)
 
 
 # ── what has no figures ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,9 +184,13 @@ def test_what_standard_error_says_of_unusable_output_is_told(client: Make) -> No
 
 def test_what_hangs_is_killed_at_its_deadline(client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, "0.1")
-    error = refused(client("sh -c 'echo waiting 1>&2; sleep 600; true'"), seconds=0.5)
-    assert error.code == deadlines.TIMEOUT
-    assert "did not end within 0.9 s" in str(error)
+    one = client("sh -c 'echo waiting 1>&2; sleep 600; true'")
+    for seconds in (0.5, 9.5):  # on a busy machine it may not say its word within the shorter one
+        error = refused(one, seconds=seconds)
+        assert error.code == deadlines.TIMEOUT
+        assert f"did not end within {seconds + 0.4:g} s" in str(error)
+        if str(error).endswith("waiting"):
+            break
     assert str(error).endswith("waiting")
 
 
@@ -195,12 +203,19 @@ def test_processes_that_a_command_leaves_are_killed_and_its_figures_refused(
     client: Make, script: Script, tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
-    error = refused(client(script(f"setsid sleep 600 & echo $! > {pid}; echo '{LINE}'")))
+    named = "until grep -qx sleep /proc/$!/comm; do :; done"
+    error = refused(client(script(f"setsid sleep 600 & {named}; echo $! > {pid}; echo '{LINE}'")))
     assert "processes that it had started still ran (sleep)" in str(error)
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
-def test_a_child_that_ends_a_moment_later_is_waited_for(client: Make, script: Script) -> None:
+def test_a_child_that_ends_a_moment_later_is_waited_for(
+    client: Make, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, found = re.subn(r"^GRACE = .*$", "GRACE = 30", Path(command_runner.__file__).read_text(), flags=re.MULTILINE)
+    assert found
+    (tmp_path / "patient.py").write_text(text)
+    monkeypatch.setattr(command_runner, "__file__", str(tmp_path / "patient.py"))
     one = client(script(f"sleep 0.05 & echo '{LINE}'"))
     assert one.slice("plain", 1.0).operations == 10
 
@@ -297,7 +312,7 @@ def test_nothing_runs_on_when_the_controller_is_killed(tmp_path: Path) -> None:
             time.sleep(0.01)
         controller.send_signal(signal.SIGKILL)
     pids = [int(word) for word in pid.read_text().split()]
-    for _ in range(1000):
+    for _ in range(6000):
         if not any(_runs(one) for one in pids):
             return
         time.sleep(0.01)

@@ -391,12 +391,16 @@ def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
     both: tuple[Agent, LanguageAgent], home: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, agent = both
-    agent.connect("silent", home.fields)
     script(agent, {}, statement("SELECT pg_sleep(30)" if home.name == "postgresql" else "SELECT SLEEP(30)"))
-    monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
-    with pytest.raises(AgentError, match="for 1 s, with 1 operation") as caught:
-        agent.slice("silent", 1.0)
-    monkeypatch.delenv("CIPHERCOST_TIMEOUT")
+    for timeout, words in (("0.25", "for 1 s"), ("2.5", "for 10 s")):
+        agent.connect("silent", home.fields)
+        monkeypatch.setenv("CIPHERCOST_TIMEOUT", timeout)
+        with pytest.raises(AgentError) as caught:
+            agent.slice("silent", 1.0)
+        monkeypatch.delenv("CIPHERCOST_TIMEOUT")
+        if f"{words}, with 1 operation" in str(caught.value):
+            break  # a busy machine may take longer than 1 s before that operation
+    assert f"{words}, with 1 operation" in str(caught.value)
     assert caught.value.code == "connect"
     with pytest.raises(AgentError) as caught:
         agent.query("silent", "SELECT 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -86,6 +87,8 @@ def watched_fleet(
 
 CALM = 2000.0
 """Operations per second, where a test is not about what all cores can do."""
+TRIES = 5
+"""Slices until one fails by what is tested, not by a busy machine."""
 LONG = 2.0
 """Seconds of a slice whose 400 ms before the counted part are enough for the threads of a busy machine."""
 
@@ -170,12 +173,12 @@ def test_with_too_few_left_the_cell_ends(tmp_path: Path) -> None:
 
 
 def test_an_order_that_comes_too_late_fails_its_slice_and_a_member_that_is_always_late_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(fleets, "MOST_LEAD", 0.02)
     with watched_fleet(tmp_path) as here:
         here.connect()
-        here.cluster.remotes[1].delay = 0.5
+        here.fleet._lead = fleets.MOST_LEAD  # so that no other member is late
+        here.cluster.remotes[1].delay = 2 * fleets.MOST_LEAD
         for _ in range(fleets.LATE_IN_A_ROW - 1):
             with pytest.raises(AgentError, match=r"order came \d+\.\d ms") as caught:
                 here.fleet.slice("plain", 0.1)
@@ -189,7 +192,10 @@ def test_a_late_order_shortens_only_what_is_not_counted(tmp_path: Path) -> None:
     with watched_fleet(tmp_path) as here:
         here.connect()
         here.cluster.remotes[1].delay = 0.05
-        answer = here.slice()
+        for _ in range(TRIES):
+            answer = here.slice()
+            if answer.seconds == pytest.approx(0.8 * LONG, rel=0.02):
+                break
         assert answer.seconds == pytest.approx(0.8 * LONG, rel=0.02)
 
 
@@ -200,9 +206,13 @@ def test_agents_that_began_too_far_apart_did_not_count_the_same_window(
         here.connect()
         member = here.cluster.remotes[1].member
         monkeypatch.setattr(member, "slice_at", skewed(member.slice_at, 0.3 * LONG))
-        with pytest.raises(AgentError, match=r"\d+\.\d ms apart, .* 400 ms") as caught:
-            here.fleet.slice("plain", LONG, rate=CALM)
+        for _ in range(TRIES):
+            with pytest.raises(AgentError) as caught:
+                here.fleet.slice("plain", LONG, rate=CALM)
+            if caught.value.code != LATE:
+                break
         assert caught.value.code == SKEWED
+        assert re.search(r"\d+\.\d ms apart, .* 400 ms", str(caught.value))
         assert here.fleet.names == ["node-0", "node-1", "node-2"]
 
 
@@ -211,11 +221,15 @@ def test_a_server_that_was_sampled_late_is_not_counted(tmp_path: Path, monkeypat
         here.connect()
         monkeypatch.setattr(fleets, "wait_until", lambda moment: wait_until(moment + 0.3 * LONG))
         called: list[str] = []
-        with pytest.raises(AgentError, match=r"sampled \d{3,}\.\d ms") as raised:
-            here.fleet.slice("plain", LONG, rate=CALM, on_counting=lambda: called.append("counting"))
+        for _ in range(TRIES):
+            with pytest.raises(AgentError) as raised:
+                here.fleet.slice("plain", LONG, rate=CALM, on_counting=lambda: called.append("counting"))
+            if "sampled" in str(raised.value):
+                break
+        assert re.search(r"sampled \d{3,}\.\d ms", str(raised.value))
         assert raised.value.code == SKEWED
-        assert called == ["counting"]
-        assert here.facts.late_slices == here.facts.failed_slices == 1
+        assert set(called) == {"counting"}
+        assert here.facts.late_slices == here.facts.failed_slices == len(called)
 
 
 def test_what_the_punctual_thread_starts_has_the_usual_priority() -> None:

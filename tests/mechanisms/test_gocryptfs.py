@@ -3,6 +3,8 @@ mounted."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import time
 from functools import partial
@@ -135,13 +137,19 @@ def _read_by(pid: int) -> int:
     return next(int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines() if "rchar" in line)
 
 
+TRIES, KEPT = 5, [False, True, False]
+
+
 def test_both_arms_keep_and_drop_the_page_cache_alike() -> None:
     """Otherwise the kernel's way with a FUSE daemon would count as encryption."""
     size, page = 4 << 20, 8192
-    seen = {}
+    seen: dict[Arm, list[bool]] = {}
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
-        for arm in ARMS:
-            with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
+        # Another test's run with a cold cache may drop the page cache of the whole machine meanwhile.
+        for arm, number in itertools.product(ARMS, range(TRIES)):
+            if seen.get(arm) == KEPT:
+                continue
+            with mechanism.volume(arm, scratch / f"{arm}-{number}", rest, SIZE) as volume:
                 path = volume.path.parent / "file"
                 path.write_bytes(os.urandom(size))
                 again = []
@@ -157,7 +165,7 @@ def test_both_arms_keep_and_drop_the_page_cache_alike() -> None:
                 before = _read_by(volume.pids[0])
                 path.read_bytes()
                 seen[arm] = [*again[1:], _read_by(volume.pids[0]) - before > size / 2]
-    assert seen["plain"] == seen["encrypted"] == [False, True, False]
+    assert seen["plain"] == seen["encrypted"] == KEPT
 
 
 def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
@@ -165,9 +173,15 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
             # At its start it sends a request to its own mount; killed at that moment, it would never end.
             tasks = Path(f"/proc/{volume.pids[0]}/task")
-            wait_for(
-                "its start", lambda: not any("request_wait" in (task / "wchan").read_text() for task in tasks.iterdir())
-            )
+
+            def asks() -> bool:
+                for task in tasks.iterdir():
+                    with contextlib.suppress(OSError):  # a thread that has ended
+                        if "request_wait" in (task / "wchan").read_text():
+                            return True
+                return False
+
+            wait_for("its start", lambda: not asks())
             (volume.path.parent / "file").write_bytes(b"x")
             time.sleep(1.0)
             os.kill(volume.pids[0], 9)

@@ -132,10 +132,13 @@ def resident(path: Path) -> int:
 def test_files_are_written_back_and_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     path = tmp_path / "deep" / "deeper" / "data"
-    path.write_bytes(os.urandom(64 * mmap.PAGESIZE))
     (tmp_path / "link").symlink_to("/proc/self/mem")
     os.mkfifo(tmp_path / "pipe")
-    assert resident(path) == 64
+    for _ in range(5):  # another test's run with a cold cache may drop all of the system's meanwhile
+        path.write_bytes(os.urandom(64 * mmap.PAGESIZE))
+        if (held := resident(path)) == 64:
+            break
+    assert held == 64
     # Don't drop what another test reads.
     monkeypatch.setattr(cache, "DROP_CACHES", tmp_path.parent / "drop_caches")
     (tmp_path.parent / "drop_caches").touch()

@@ -109,6 +109,7 @@ def faults(served: str, pages: Iterable[Path], width: int, scheme: str) -> list[
     wrong: list[str] = []
     with browser.chromium() as opened:
         page = opened.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.set_default_timeout(browser.PATIENCE_MS)
         page.on("console", lambda message: wrong.append(f"{page.url}: console: {message.text}"))
         page.on("requestfailed", lambda request: wrong.append(f"{page.url}: failed: {request.url}"))
         for path in pages:

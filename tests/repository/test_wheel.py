@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 import documented
 import wheel_environment
+import wrecks
 from ciphercost import commands
 from ciphercost.model.version import VERSION
 from ciphercost.report import inventory
@@ -72,7 +74,8 @@ def ran(environment: Environment, argv: Sequence[str], place: Path) -> subproces
     # Other tests leave what `clean` would remove, and the user's own cache may have copies of dumps.
     own = {"CIPHERCOST_SCRATCH": str(place / "scratch"), "CIPHERCOST_CACHE": str(place / "cache")}
     variables = own if argv[0] == "clean" else {}
-    done = environment.ciphercost(argv, place, variables)
+    with wrecks.alone() if argv[0] == "clean" else contextlib.nullcontext():
+        done = environment.ciphercost(argv, place, variables)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr + done.stdout
     return done
 

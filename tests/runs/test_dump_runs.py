@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import shop_dumps
+import wrecks
 from conftest import Require, RequireServer
 from shop_dumps import Made
 from test_real import SHORT, ciphercost, measured, result_of
@@ -72,7 +73,9 @@ def test_the_users_database_is_measured_and_the_next_run_starts_from_a_copy(
     for done in (first, second):
         assert shop_dumps.WORD not in done.stdout + done.stderr
 
-    cleaned = ciphercost("clean", cwd=tmp_path, CIPHERCOST_DUMPS=str(kept), CIPHERCOST_SCRATCH=str(tmp_path / "none"))
+    own = {"CIPHERCOST_DUMPS": str(kept), "CIPHERCOST_SCRATCH": str(tmp_path / "none")}
+    with wrecks.alone():
+        cleaned = ciphercost("clean", cwd=tmp_path, **own)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
     assert not copies(kept)
 

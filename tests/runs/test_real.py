@@ -292,6 +292,7 @@ def test_a_printed_spec_is_a_file_that_can_be_run(tmp_path: Path) -> None:
     assert json.loads(to_stdout.stdout)["cells"][0]["mechanism"] == "busy"
 
 
+@pytest.mark.usefixtures("alone")
 def test_every_screen_can_be_had_without_a_run(tmp_path: Path) -> None:
     for argv in (("list",), ("list", "runs"), ("doctor",), ("clean",), ("--version",)):
         # What tests beside this one leave for a moment is none of its business.

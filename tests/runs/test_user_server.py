@@ -249,7 +249,7 @@ def used(server: UserServer, command: str, place: Path) -> str:
 # ── killed by force ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("unchanged", "alone")
 def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone_and_clean_takes_it(
     tmp_path: Path, server: UserServer
 ) -> None:

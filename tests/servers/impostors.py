@@ -19,7 +19,7 @@ PASSWORD = "correct-horse"
 LEGACY_HASH = b"tilXrUJVmQ."
 """The password as Firebird's Legacy_Auth hashes it: crypt(3) with the salt 9z, which is the same everywhere."""
 NONCE = b"abcdefghijklmnopqrst"
-SECONDS = 6.0
+SECONDS, MOMENT, PATIENCE = 6.0, 0.5, 30.0
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PUBLIC = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 Speak = Callable[["Line"], None]
@@ -33,15 +33,17 @@ def another_machines() -> Iterator[str]:
     if own := _own_address():
         yield own
         return
-    spare = "198.51.100.9"  # from a range for documentation (RFC 5737)
-    address = ["ip", "address", "add", f"{spare}/32", "dev", "lo"]
-    if os.geteuid() or subprocess.run(address, check=False, capture_output=True).returncode:
-        yield ""
+    # From a range for documentation (RFC 5737): the first that no other test has.
+    for spare in (f"198.51.100.{number}" for number in range(9, 99) if os.geteuid() == 0):
+        address = ["ip", "address", "add", f"{spare}/32", "dev", "lo"]
+        if subprocess.run(address, check=False, capture_output=True).returncode:
+            continue
+        try:
+            yield spare
+        finally:
+            subprocess.run(["ip", "address", "del", *address[3:]], check=True, capture_output=True)
         return
-    try:
-        yield spare
-    finally:
-        subprocess.run(["ip", "address", "del", *address[3:]], check=True, capture_output=True)
+    yield ""
 
 
 def _own_address() -> str:
@@ -56,8 +58,9 @@ def _own_address() -> str:
 class Line:
     """One client's connection."""
 
-    def __init__(self, client: socket.socket) -> None:
+    def __init__(self, client: socket.socket, patience: float = MOMENT) -> None:
         self.client = client
+        self.patience = patience
         self.heard = bytearray()
         self.answered = 0
         """Number of the client's messages that the rogue has answered."""
@@ -84,17 +87,19 @@ class Line:
         return part
 
     def rest(self) -> None:
-        """Read whatever else arrives, until nothing has arrived for a moment."""
-        self.client.settimeout(0.5)
+        """Read whatever else arrives, until nothing more arrives for a moment."""
+        self.client.settimeout(self.patience)
         while part := self.client.recv(1 << 16):
             self.heard += part
+            self.client.settimeout(MOMENT)
 
 
 class Rogue(Listener):
     """Listens on an address; `heard`: what each client has sent."""
 
-    def __init__(self, speak: Speak, host: str) -> None:
-        self._speak = speak
+    def __init__(self, speak: Speak, host: str, patience: float = MOMENT) -> None:
+        """`patience`: seconds that a client may take to send what must be heard; a busy machine needs more than a moment."""
+        self._speak, self._patience = speak, patience
         self.lines: list[Line] = []
         super().__init__(host)
 
@@ -102,8 +107,8 @@ class Rogue(Listener):
         self.finish()
 
     def serve(self, connection: socket.socket) -> None:
-        connection.settimeout(SECONDS / 2)
-        self.lines.append(Line(connection))
+        connection.settimeout(max(self._patience, SECONDS / 2))
+        self.lines.append(Line(connection, self._patience))
         self._speak(self.lines[-1])
 
     def heard(self) -> bytes:

@@ -33,6 +33,7 @@ class Listening(msgspec.Struct):
     server: Server
     connect: dict[Arm, Connection]
     """Fields of the agent's `connect`."""
+    run_id: str
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def started(installation: Installation, address: str, logs: Path) -> Iterator[Li
         }
         connect["encrypted"] |= server.other_ports.get("tls", {})
         try:
-            yield Listening(engine, server, connect)
+            yield Listening(engine, server, connect, run_supervisor.run_id)
         finally:
             server.stop()
     assert run_supervisor.problems == []
