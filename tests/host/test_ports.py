@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -105,6 +108,44 @@ def test_a_library_that_is_replaced_is_read_again(tmp_path: Path) -> None:
         assert ports.library_version(library) == version
     library.write_bytes(b"\0OpenSSL\0")
     assert ports.library_version(library) == ""
+
+
+ANY = "0.0.0.0"
+LISTENS = """
+import socket, sys
+with socket.create_server((sys.argv[1], int(sys.argv[2])), family=int(sys.argv[3])):
+    print("listens", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def another(address: str, port: int) -> Iterator[tuple[int, int]]:
+    """(process id, port) of a process that listens there; 0: the port is taken."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    argv = [sys.executable, "-c", LISTENS, address, str(port), str(int(family))]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.pid if process.stdout.readline() else 0, port
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("ours", "its"),
+    [("127.0.0.1", "127.0.0.2"), ("127.0.0.1", "::1"), ("::1", "127.0.0.1"), ("::1", ANY), ("127.0.0.1", "::")],
+)
+def test_a_listener_is_the_one_of_its_address(ours: str, its: str) -> None:
+    """Also where another server has the same port on another address."""
+    for _ in range(TRIES):
+        with ports.listening_at(ours) as listener, another(its, listener.getsockname()[1]) as (pid, port):
+            if not pid:
+                continue
+            assert ports.listener(ours, port, ("",)) == os.getpid()
+            if its not in (ANY, "::"):
+                assert ports.listener(its, port, ("",)) == pid
+            assert ports.sole_listener([(ours, port)]) == os.getpid()
+            return
+    pytest.fail(f"no port was free at both {ours} and {its}")
 
 
 def test_a_listener_is_found_by_its_programs_name_only() -> None:

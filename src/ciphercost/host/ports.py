@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.host import file_stamp, listeners
-from ciphercost.host.listeners import listening
+from ciphercost.host.listeners import ListeningSocket, listening
 from ciphercost.host.procfs import tree
 from ciphercost.model.errors import RunError, UsageError
 
@@ -37,19 +37,31 @@ ROUTES = Path("/proc/net/fib_trie")
 
 
 def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
-    """The process of one of these programs that listens on a port of this machine; 0 if there is none, or none that we
-    may see.
+    """The process of one of these programs that accepts connections to a port of a loopback address; 0 if there is none, or none
+    that we may see. Another server may listen on the same port of another address.
 
     A relay or a pooler may be listening, and its CPU is not the server's: hence `programs`, prefixes of command names.
     """
-    if not (address.startswith("127.") or address == "::1"):
+    if not is_loopback(address):
         return 0
-    inodes = {listening_socket.inode for listening_socket in listening(port)}
+    inodes = {accepting.inode for accepting in _accepting(address, port)}
     for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))) if inodes else []:  # noqa: PTH208 - a hot place
         with contextlib.suppress(OSError):
             if command(pid).startswith(programs) and inodes & open_sockets(pid):
                 return _first(pid, inodes, programs)
     return 0
+
+
+def _accepting(address: str, port: int) -> list[ListeningSocket]:
+    """The sockets that get the connections to `address`:`port`. The kernel prefers one of the very address to IPv4's wildcard, and that
+    to IPv6's, which may not take IPv4 at all.
+    """
+    found = listening(port)
+    exact, *wildcards = _places(address)
+    for places in (exact, *wildcards):
+        if sockets := [listening_socket for listening_socket in found if listening_socket.address in places]:
+            return sockets
+    return []
 
 
 def sole_listener(places: Iterable[tuple[str, int]]) -> int:
@@ -87,7 +99,7 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
     """
     if not listeners.available():
         return PortOwner(ours=True)
-    takes = _taking(address)
+    takes = set().union(*_places(address))
     sockets = {
         listening_socket.inode: listening_socket.uid
         for listening_socket in listening(port)
@@ -109,18 +121,23 @@ def port_owner(port: int, root: int, uid: int, address: str = LOOPBACK) -> PortO
     return PortOwner(len(foreign) < len(sockets), _who(foreign) if foreign else "")
 
 
-def _words(address: str) -> str:
-    """An IPv4 address as /proc/net/tcp writes it: in the machine's byte order. Pure."""
-    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+def _words(packed: bytes) -> str:
+    """An address as /proc/net/tcp writes it: each four bytes in the machine's order. Pure."""
+    return "".join(
+        f"{int.from_bytes(packed[start : start + 4], sys.byteorder):08X}" for start in range(0, len(packed), 4)
+    )
 
 
-def _taking(address: str) -> set[str]:
-    """Where a socket may listen, as the kernel writes it, and accept connections to an IPv4 address. Pure.
+def _places(address: str) -> list[set[str]]:
+    """Where a socket may listen, as the kernel writes it, and accept connections to an address; what it prefers first. Pure.
 
     A server may also use IPv6's wildcard, with or without accepting IPv4 connections.
     """
-    mapped = "0" * 16 + f"{int.from_bytes(bytes([0, 0, 255, 255]), sys.byteorder):08X}"
-    return {_words(address), _words("0.0.0.0"), "0" * 32, mapped + _words(address)}  # noqa: S104 - looked for, not bound
+    parsed = ipaddress.ip_address(written(ipaddress.ip_address(address.partition("%")[0]).packed))
+    own, any6 = {_words(parsed.packed)}, {_words(bytes(16))}
+    if parsed.version == 6:
+        return [own, any6]
+    return [own | {_words(bytes(10) + b"\xff\xff" + parsed.packed)}, {_words(bytes(4))}, any6]
 
 
 def open_sockets(pid: int) -> set[str]:
