@@ -96,7 +96,7 @@ def test_it_reads_the_load_and_says_what_it_took_from_where(record: str, counted
         for name, value in prediction["load"].items()
         if value is not None and name not in ("round_trips", "units")
     }
-    assert sources["seconds"]["value"] == pytest.approx(1, abs=0.5)
+    assert sources["seconds"]["value"] >= 0.9
     assert "pg_stat_statements" in sources["rate"]["source"]
     assert sources["cpu_us"]["source"].startswith(f"/proc: process {counted.pid} ")
     assert 0 < prediction["utilisation"] < prediction["utilisation_encrypted"]["high"]

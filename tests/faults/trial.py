@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+import steady
 from ciphercost.model.result import Cell
 from faults import judge
 from faults.world import TIME, Fault, Going, World
@@ -55,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     number: str
     """none, whole (all its blocks are whole), or damaged."""
     resumed: str
-    """not needed, refused, failed, or done."""
+    """not needed, refused, failed, busy (no steady state), or done."""
     found: Interval | None
     """Of the run that was resumed, or did not need to be."""
     undisturbed: Interval
@@ -76,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             and self.record in ("intact", "absent")
             and not self.left_after
             and self.number != "damaged"
-            and self.resumed != "failed"
+            and self.resumed not in ("failed", "busy")
         )
 
     @property
@@ -104,7 +105,17 @@ def reference(target: str, base: Path, prepare: Callable[[World], None], togethe
 
 
 def undisturbed(target: str, base: Path, prepare: Callable[[World], None], load: str = TIME) -> tuple[float, Interval]:
-    """Run a target without a fault, in what `prepare` makes: how many seconds the command took, and what it found."""
+    """Run a target without a fault, in what `prepare` makes: how many seconds the command took, and what it found. A run that finds no
+    steady state is tried again.
+    """
+    for _ in range(steady.TRIES):
+        took, cell = _without_a_fault(target, base, prepare, load)
+        if cell.status != "no-steady-state":
+            break
+    return took, interval(cell)
+
+
+def _without_a_fault(target: str, base: Path, prepare: Callable[[World], None], load: str) -> tuple[float, Cell]:
     with world_of(target, base, random.Random(0)) as world:
         prepare(world)
         world.load = load
@@ -113,9 +124,9 @@ def undisturbed(target: str, base: Path, prepare: Callable[[World], None], load:
         going.process.wait(LONGEST)
         took = time.monotonic() - began
         cell = judge.cell(world.run)
-        assert going.process.returncode == 0, going.text()
-        assert cell is not None
-        return took, interval(cell)
+        assert cell is not None, going.text()
+        assert going.process.returncode == 0 or cell.status == "no-steady-state", going.text()
+        return took, cell
 
 
 def interval(cell: Cell) -> Interval:
@@ -192,6 +203,8 @@ def resumed(world: World, kept: judge.Record, before: Cell | None) -> tuple[str,
         if done.returncode not in (0, 1):
             return "refused", None
     cell = judge.cell(world.run)
+    if cell is not None and cell.status == "no-steady-state":
+        return "busy", None
     if cell is None or "throughput" not in cell.overhead or cell.status != "ok":
         return "failed", None
     return "done", interval(cell)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost.host import run_ownership
+from ciphercost.host import ports, run_ownership
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Longest wait for an event, seconds; no test asserts how fast it comes."""
 
 
@@ -18,6 +20,15 @@ def wait_for(what: str, condition: Callable[[], bool], patience: float = PATIENC
     while not condition():
         assert time.monotonic() < deadline, f"waited {patience:g} s for: {what}"
         time.sleep(0.02)
+
+
+def listens(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Wait until it listens on this port. False: it has ended, perhaps because another process took the port before it."""
+    wait_for(
+        "a server to listen",
+        lambda: process.poll() is not None or ports.port_owner(port, process.pid, os.geteuid()).ours,
+    )
+    return process.poll() is None
 
 
 def marked(run_id: str) -> list[int]:

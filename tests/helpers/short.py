@@ -19,7 +19,7 @@ BESIDE = {"-o": 1, "--output": 1, "--json": 1, "--price": 1, "--no-progress": 0}
 
 
 def run(
-    argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 250
+    argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
     """`ciphercost run … --quick --time …`, in 0.6 s of load. The spec lies in `cwd`, since its paths are relative to that."""
     spec, printed = spec_of(argv, cwd=cwd, env=env, timeout=timeout)
@@ -27,7 +27,7 @@ def run(
 
 
 def spec_of(
-    argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 250
+    argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 600
 ) -> tuple[list[str], subprocess.CompletedProcess[str]]:
     """(the arguments that run this in a second, for a process of a test's own, with what asked for the spec). None if the options are
     refused.

@@ -117,7 +117,7 @@ def run(
     *,
     cwd: str | Path | None = None,
     env: Mapping[str, str] | None = None,
-    timeout: float = 250,
+    timeout: float = 600,
 ) -> subprocess.CompletedProcess[str]:
     """Run `ciphercost ARGV…` and capture its output, like `subprocess.run`. stdin is empty.
 

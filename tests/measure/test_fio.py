@@ -141,9 +141,15 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     block = next(schedule.blocks(7, 0, 1))
     for job in JOBS:
         assert tuple(one_slice.arm for one_slice in measured if one_slice.job == job.name) == block.arms
-    assert storage.estimate(
-        [*measured, *(msgspec.structs.replace(one_slice, session=2) for one_slice in measured)], "full"
-    ).keys() == {job.name for job in JOBS}
+    # In a tenth of a second, a busy disk may end nothing of a job.
+    worked = {job.name for job in JOBS if all(one.operations for one in measured if one.job == job.name)}
+    assert worked
+    assert (
+        storage.estimate(
+            [*measured, *(msgspec.structs.replace(one_slice, session=2) for one_slice in measured)], "full"
+        ).keys()
+        == worked
+    )
     # No job reads a block twice, which the page cache would answer; and `fsync` waits for each write.
     assert all(one_slice.bytes <= 8 << 20 for one_slice in measured if "read" in one_slice.job)
     assert not [left for place in places.values() for left in place.iterdir()]

@@ -251,7 +251,7 @@ def test_studies(name: str, here: float | None, ours: float | None, require: Req
 
 
 def shown(*argv: str, cwd: Path) -> str:
-    done = warm.run(argv, cwd=cwd, env={**os.environ, "COLUMNS": "80"}, timeout=120)
+    done = warm.run(argv, cwd=cwd, env={**os.environ, "COLUMNS": "80"}, timeout=300)
     assert "Traceback" not in done.stderr
     return done.stdout
 
@@ -282,7 +282,7 @@ def test_proofs(tmp_path: Path) -> None:
 
 def test_a_list_of_runs_with_long_names(tmp_path: Path) -> None:
     argv = ["run", "null:busy", "--quick", "--time", "3s", "--no-latency", "--matrix", "effect=1%,4%"]
-    done = short.run(argv, cwd=tmp_path, timeout=120)
+    done = short.run(argv, cwd=tmp_path, timeout=600)
     assert "effect=4%" in done.stdout
     check(done.stdout)
     check(done.stderr)

@@ -344,7 +344,7 @@ def test_plain_output_has_no_control_codes(tmp_path: Path, env: dict[str, str]) 
 
 def test_no_progress_prints_nothing_and_a_pipe_gets_lines(tmp_path: Path) -> None:
     for name, more, prints in (("a", ["--no-progress"], False), ("b", [], True)):
-        done = short.run([*RUN, "-o", name, *more], cwd=tmp_path, timeout=120)
+        done = short.run([*RUN, "-o", name, *more], cwd=tmp_path, timeout=600)
         assert done.returncode == 0 or "NO STEADY STATE" in done.stdout, done.stderr
         assert bool(done.stderr) == prints
         assert "\x1b" not in done.stderr + done.stdout

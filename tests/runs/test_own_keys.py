@@ -75,7 +75,7 @@ def test_a_storm_on_own_keys_needs_no_more_rights(user_store: Store, tmp_path: P
     (tmp_path / "own.txt").write_text(OWN)
     argv = ("run", user_store.target, *user_store.urls, "--ca", str(user_store.ca), "--sql", "own.txt", *SHORT)
     before = user_store.state()
-    storm = ("--storm", "400", "--clients", "4", "--rate", "500", "--json", "out.json")
+    storm = ("--storm", "800", "--clients", "4", "--rate", "500", "--json", "out.json")
     status, output = asked(user_store, tmp_path, *argv, *storm)
     assert status == 0, output
     assert user_store.state() == before

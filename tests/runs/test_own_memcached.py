@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +21,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.connection import Connection
 from ciphercost.model.secret import reveal
 from conftest import RequireServer
+from processes import listens
 from test_real import SHORT, ciphercost, measured, result_of
 
 KEYS = 20
@@ -100,20 +98,18 @@ def open_to_all(require_server: RequireServer, tmp_path: Path) -> Iterator[Own]:
     engine, installation = engines.get("memcached"), require_server("memcached")
     assert isinstance(engine, Memcached)
     server_pki = pki.Pki(tmp_path / "secrets", certificate="ecdsa-p256")
-    port, tls_port = free_port(), free_port()
     if os.geteuid() == 0:
         run_ownership.hand_over(tmp_path / "secrets")
     tls_options = f"ssl_chain_cert={server_pki.certificate},ssl_key={server_pki.key}"
-    listen = f"notls:127.0.0.1:{port},127.0.0.1:{tls_port}"
-    argv: list[str | Path] = [engine.program(installation), "-l", listen, "-U", "0", "-Z", "-o", tls_options]
-    process = subprocess.Popen([*argv, *(["-u", "root"] if os.geteuid() == 0 else [])], env=dict(os.environ))
+    for _ in range(3):  # another process may take a port before the server does
+        port, tls_port = free_port(), free_port()
+        listen = f"notls:127.0.0.1:{port},127.0.0.1:{tls_port}"
+        argv: list[str | Path] = [engine.program(installation), "-l", listen, "-U", "0", "-Z", "-o", tls_options]
+        process = subprocess.Popen([*argv, *(["-u", "root"] if os.geteuid() == 0 else [])], env=dict(os.environ))
+        if listens(process, port) and listens(process, tls_port):
+            break
     try:
         fields = Connection(driver="memcached", host="127.0.0.1", port=port, user="")
-        answered = time.monotonic() + 60
-        while time.monotonic() < answered:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", tls_port), timeout=5):
-                break
-            time.sleep(0.02)
         yield Own(fields, tls_port, server_pki.ca.parent, "").filled()
     finally:
         process.terminate()

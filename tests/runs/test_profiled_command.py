@@ -11,6 +11,7 @@ import pytest
 import steady
 from ciphercost.host import perf
 from ciphercost.model.command_load import CommandLoad
+from ciphercost.model.result import Result
 from ciphercost.model.secret import reveal
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule
@@ -28,6 +29,12 @@ def server(require_server: RequireServer, tmp_path_factory: pytest.TempPathFacto
         yield found
 
 
+def parts(result: Result) -> set[tuple[str, str]]:
+    """(end, part) of the profile."""
+    (cell,) = result.cells
+    return {(end.end, part.name) for end in cell.profile.ends for part in end.parts} if cell.profile else set()
+
+
 def test_both_ends_of_a_commands_load_are_profiled(
     server: UserServer, tmp_path: Path, require: Require, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,11 +50,12 @@ def test_both_ends_of_a_commands_load_are_profiled(
         command=CommandLoad(plain=plain, encrypted=encrypted),
     )
     spec = Spec([cell], mode="quick", sessions=1, time=1.0, slice_seconds=1.0, profile=True)
-    result, _ = steady.measured(partial(pipeline.run, spec), tmp_path)
+    both = {("client", "cipher"), ("server", "cipher")}
+    # On a busy machine a profile may have no sample of the little that the cipher takes.
+    result, _ = steady.tried(partial(pipeline.run, spec), tmp_path, lambda result: both <= parts(result))
     (measured,) = result.cells
     assert measured.status == "ok", measured.reason
     assert "no-profile" not in {warning.code for warning in measured.warnings}
     assert measured.profile is not None
     assert {end.end for end in measured.profile.ends} == {"client", "server"}
-    parts = {(end.end, part.name) for end in measured.profile.ends for part in end.parts}
-    assert {("client", "cipher"), ("server", "cipher")} <= parts
+    assert both <= parts(result)

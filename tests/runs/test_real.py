@@ -32,7 +32,7 @@ SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime",
 
 def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does. It must never print a traceback."""
-    done = warm.run(argv, cwd=cwd, env={**os.environ, **environment}, timeout=250)
+    done = warm.run(argv, cwd=cwd, env={**os.environ, **environment}, timeout=600)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

@@ -70,7 +70,7 @@ def run(
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
     return warm.run(argv, cwd=directory, env=password)
 

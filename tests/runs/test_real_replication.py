@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 import ciphercost
 import processes
 import short
+import steady
 import test_resume
 from ciphercost.engines._postgresql_replication import PostgresqlReplication
 from ciphercost.engines.capabilities.replication import Ask, ReplicationLink
@@ -24,6 +26,7 @@ from ciphercost.estimate import results
 from ciphercost.host.procfs import tree
 from ciphercost.model import run_directory
 from ciphercost.model.replication import KINDS, ReplicationEvent
+from ciphercost.model.result import Result
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.runs import anonymize, resume
 from conftest import RequireServer
@@ -97,13 +100,19 @@ def test_a_killed_run_keeps_the_events_of_its_whole_sessions(tmp_path: Path, req
     require_server("valkey")
     cells = [CellSpec("valkey", "tls", workload="replication", rows=300, factors={"changes": "100"})]
     spec = Spec(cells=cells, seed=3, sessions=2, time=1.0, latency=False, slice_seconds=0.05)
-    test_resume.killed(spec, tmp_path / "run", 5, "lag, backlog, full copy")
-    had = list(run_directory.read_beside(tmp_path / "run", ReplicationEvent))
+    had: list[ReplicationEvent] = []
+
+    def killed_and_resumed(place: Path) -> Result:
+        if test_resume.ended(spec, place, 5, "lag, backlog, full copy").returncode != -signal.SIGKILL:
+            return results.conclude(place)
+        had[:] = run_directory.read_beside(place, ReplicationEvent)
+        return resume.run_in(place)[0]
+
+    result, place = steady.measured(killed_and_resumed, tmp_path)
+    assert result.cells[0].replication is not None, result.cells[0].reason
     whole = [event for event in had if event.session == 1]
     assert len(had) - len(whole) == 5
-    result, _ = resume.run_in(tmp_path / "run")
-    assert result.cells[0].replication is not None, result.cells[0].reason
-    events = list(run_directory.read_beside(tmp_path / "run", ReplicationEvent))
+    events = list(run_directory.read_beside(place, ReplicationEvent))
     assert [event for event in events if event.session == 1] == whole
     assert Counter(event.session for event in events) == {1: len(whole), 2: len(whole)}
 
@@ -137,13 +146,19 @@ def test_a_link_that_is_not_encrypted_by_mistake_has_no_number(
     assert list(run_directory.read_slices(tmp_path / "run")) == []
 
 
-def replica_in(pid: int) -> int:
-    """The process of a run that is a replica; 0: there is none yet."""
-    for each in tree(pid):
-        words = Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0")
-        if any(b"/replica-" in word for word in words):
-            return each
-    return 0
+def replica_of(run: subprocess.Popen[str]) -> int:
+    """The process of a run that is a replica."""
+    pids: list[int] = []
+
+    def found() -> bool:
+        for each in tree(run.pid):
+            with contextlib.suppress(OSError):  # it has just ended
+                if b"/replica-" in Path(f"/proc/{each}/cmdline").read_bytes():
+                    pids.append(each)
+        return bool(pids)
+
+    processes.wait_for("the replica", found)
+    return pids[0]
 
 
 def test_a_killed_replica_is_one_line_and_nothing_is_left(
@@ -155,7 +170,7 @@ def test_a_killed_replica_is_one_line_and_nothing_is_left(
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         slices = directory / "slices.jsonl"
         processes.wait_for("slices", lambda: slices.exists() and slices.stat().st_size > 5000, patience=300)
-        os.kill(replica_in(process.pid), signal.SIGKILL)
+        os.kill(replica_of(process), signal.SIGKILL)
         printed, _ = process.communicate(timeout=600)
     words = " ".join(printed.split())
     assert process.returncode == 1, printed

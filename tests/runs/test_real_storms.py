@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,10 +50,11 @@ def test_storms_are_recorded_and_estimated(stormy: Path) -> None:
         assert one.back.connects >= one.wanted - 1
     storm = cell["storm"]
     assert (storm["kind"], storm["asked"], storm["rate"], storm["blocks"]) == ("rate", "1000", 500, 4)
+    # On a busy machine nothing may be done in one of the short parts; tests/estimate/test_storms.py has ratios of throughput.
+    worked = all(one.during is not None and one.during.operations for one in slices if one.position > 0)
     for arm in ARMS:
         assert (storm["arms"][arm]["wanted"], storm["arms"][arm].get("refused")) == (400, 0)
-        assert storm["arms"][arm]["levels"]["throughput_during"] > 0
-    # On a busy machine nothing may be done in one of the short parts; tests/estimate/test_storms.py has ratios of throughput.
+        assert storm["arms"][arm]["levels"].get("throughput_during", 0) > 0 or not worked
     assert {"back_p50", "back_last"} <= set(storm["ratios"])
 
 
@@ -88,7 +91,8 @@ def test_a_storm_beside_saturated_connections_measures_what_it_takes_from_them(
 
     def whole(outcome: tuple[str, list[StormSlice]]) -> bool:
         """On a busy machine nothing may be done in one of the short parts; then there is no change of throughput."""
-        return all(part and part.operations for one in outcome[1] for part in (one.before, one.during))
+        counted = [one for one in outcome[1] if one.position > 0]
+        return all(part and part.operations for one in counted for part in (one.before, one.during))
 
     (text, slices), place = steady.tried(stormed, tmp_path, whole)
     (cell,) = result_of(place)["cells"]
@@ -119,9 +123,16 @@ def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
     require_server("postgresql")
     # Room for both arms' established connections, and for no other.
     options = ("--workload", "storm", "--clients", "8", "--storm", "20", "--setting", "max_connections=16")
-    done = short.run(["run", "postgresql:tls", *options, *QUICK, "--json", "out.json"], cwd=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr
-    (cell,) = result_of(tmp_path)["cells"]
+
+    def refused(place: Path) -> dict[str, Any]:
+        place.mkdir()
+        done = short.run(["run", "postgresql:tls", *options, *QUICK, "--json", "out.json"], cwd=place)
+        assert done.returncode == 1, done.stdout + done.stderr
+        (cell,) = result_of(place)["cells"]
+        return dict(cell)
+
+    # Where the server's processes of the proofs' connections still end, those of the load are refused.
+    cell, _ = steady.tried(refused, tmp_path, lambda cell: cell["reason"].startswith("storm, "))
     assert cell["status"] == "failed"
     assert cell["reason"].startswith("storm, ")
     assert "too many clients" in cell["reason"]
@@ -132,7 +143,7 @@ def test_a_storm_at_the_servers_limit_ends_in_one_line_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("target", "storm", "options"),
     [
-        ("mysql:tls", "400", ("--set", "resumption=on")),
+        ("mysql:tls", "800", ("--set", "resumption=on")),
         ("mariadb:tls", "failover=24", ()),
         ("postgresql:tls", "rotation=30m/24", ("--set", "hop=pgbouncer")),
     ],
@@ -180,7 +191,7 @@ def test_a_storm_on_a_users_own_server_needs_no_more_than_a_login(
             "--clients",
             "4",
             "--storm",
-            "400",
+            "800",
         )
         argv = ["run", "postgresql:tls", *given, *QUICK, "-o", "run", "--json", "out.json"]
         done = short.run(argv, cwd=tmp_path, env={**server.environment, "PGPASSWORD": "limited"})
@@ -194,11 +205,17 @@ def test_new_connections_that_a_server_at_its_limit_refuses_are_counted(
     tmp_path: Path, own_scratch: Path, require_server: RequireServer
 ) -> None:
     require_server("postgresql")
-    # Room for both arms' four established connections, and for four of the forty new ones.
-    options = ("--workload", "storm", "--clients", "4", "--storm", "rotation=30m/40", "--setting", "max_connections=12")
-    done = short.run(["run", "postgresql:tls", *options, *QUICK, "--json", "out.json"], cwd=tmp_path)
+    # Room for both arms' four established connections, and for eight of the hundred new ones: of the storm before, some may still end.
+    options = ("--workload", "storm", "--clients", "4", "--storm", "rotation=30m/100")
+    argv = ["run", "postgresql:tls", *options, "--setting", "max_connections=16", *QUICK, "--json", "out.json"]
+
+    def refusing(place: Path) -> subprocess.CompletedProcess[str]:
+        place.mkdir()
+        return short.run(argv, cwd=place)
+
+    done, place = steady.tried(refusing, tmp_path, lambda done: done.returncode == 0)
     assert done.returncode == 0, done.stdout + done.stderr
-    (cell,) = result_of(tmp_path)["cells"]
+    (cell,) = result_of(place)["cells"]
     refused = {arm: cell["storm"]["arms"][arm].get("refused", 0) for arm in ARMS}
     assert sum(refused.values()) > 0
     (warning,) = [one["text"] for one in cell["warnings"] if one["code"] == storms.REFUSED]

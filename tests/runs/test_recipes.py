@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,14 +18,17 @@ import recipe_parts
 import warm
 from ciphercost.load.command_client import CommandClient, Place
 from ciphercost.load.command_place import places
-from ciphercost.model.errors import MissingServer
+from ciphercost.model.command_load import CommandLoad
+from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import new_id
-from ciphercost.model.spec import ARMS
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import toml
 from ciphercost.prove import command_witness
 from ciphercost.runs import command_readers
 from conftest import Require
+from processes import wait_for
 from recipe_parts import RECIPES
 
 SPECS = sorted(str(path.relative_to(RECIPES)) for path in RECIPES.glob("*/*.toml"))
@@ -84,6 +88,25 @@ def processes_of(directory: Path) -> list[str]:
     return lines
 
 
+def lasting(command: CommandLoad, seconds: int) -> CommandLoad:
+    """The command with executions of this length, if they have one."""
+    plain, encrypted = (each.replace("{seconds}", str(seconds)) for each in (command.plain, command.encrypted))
+    return msgspec.structs.replace(command, plain=plain, encrypted=encrypted)
+
+
+def proven(url: str, command: CommandLoad) -> tuple[list[Proof], dict[Arm, command_witness.Trial]]:
+    """Proofs and trials of the command at these places."""
+    ends = dict(zip(ARMS, places(url), strict=True))
+    with CommandClient(
+        command,
+        {arm: Place(*end) for arm, end in ends.items()},
+        command_readers.reader(command),
+        clients=1,
+        run_id=new_id(),
+    ) as client:
+        return command_witness.prove(client, command.canary, 1)
+
+
 @pytest.mark.parametrize("recipe", SPECS, indirect=True)
 def test_each_arm_is_proven(recipe: Path) -> None:
     """What a session does first: `before`, then each command once, through the relay or with its packets captured."""
@@ -91,15 +114,13 @@ def test_each_arm_is_proven(recipe: Path) -> None:
     assert cell.command is not None
     before = subprocess.run(cell.command.before.split(), capture_output=True, text=True, check=False, timeout=500)
     assert before.returncode == 0, before.stderr
-    ends = dict(zip(ARMS, places(cell.url), strict=True))
-    with CommandClient(
-        cell.command,
-        {arm: Place(*end) for arm, end in ends.items()},
-        command_readers.reader(cell.command),
-        clients=1,
-        run_id=new_id(),
-    ) as client:
-        proofs, trials = command_witness.prove(client, cell.command.canary, 1)
+    try:
+        proofs, trials = proven(cell.url, cell.command)
+        too_short = not all(trial.outcome.answer.operations for trial in trials.values())
+    except RunError:
+        too_short = True
+    if too_short:  # on a busy machine, a JVM may not have sent its first message within the second of a trial
+        proofs, trials = proven(cell.url, lasting(cell.command, 10))
     assert [proof.passed for proof in proofs] == [True, True], proofs
     assert trials["encrypted"].protocol == "TLSv1.3"
     assert all(trial.outcome.answer.operations > 0 and not trial.outcome.answer.errors for trial in trials.values())
@@ -130,6 +151,11 @@ def test_it_runs_as_it_is_written(recipe: Path) -> None:
     assert processes_of(recipe.parent) == []
 
 
+def any_in_a_block(stored: Path) -> bool:
+    """Whether JetStream, which writes after it has answered, has written messages below this directory."""
+    return any(path.stat().st_size for path in stored.rglob("*.blk"))
+
+
 def test_jetstream_writes_no_message_in_clear(require: Require, tmp_path: Path) -> None:
     """The recipe's server has its key; without it, the same message is readable."""
     try:
@@ -158,8 +184,9 @@ def test_jetstream_writes_no_message_in_clear(require: Require, tmp_path: Path) 
                 command = ["nats", "--server", "nats://127.0.0.1:14222", *words]
                 done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
                 assert done.returncode == 0, done.stderr + done.stdout
-            files = [path for path in (place / "nats" / "state" / "jetstream").rglob("*") if path.is_file()]
-            assert files
+            stored = place / "nats" / "state" / "jetstream"
+            wait_for("a block of messages", partial(any_in_a_block, stored))
+            files = [path for path in stored.rglob("*") if path.is_file()]
             found[name] = any(b"canary of forty bytes" in path.read_bytes() for path in files)
             serve("stop", place / "nats")
     assert found == {"with key": False, "without": True}

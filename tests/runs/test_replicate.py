@@ -115,7 +115,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 def test_bad_options_give_one_clear_message_and_a_status(
     tmp_path: Path, argv: tuple[str, ...], words: str, status: int
 ) -> None:
-    done = warm.run(argv, cwd=tmp_path, timeout=60)
+    done = warm.run(argv, cwd=tmp_path, timeout=300)
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == status
@@ -128,7 +128,7 @@ def test_a_trial_has_one_session_for_each_cell() -> None:
 
 
 def test_studies_are_listed_with_what_they_run_on(tmp_path: Path) -> None:
-    done = warm.run(["list", "studies"], cwd=tmp_path, timeout=60)
+    done = warm.run(["list", "studies"], cwd=tmp_path, timeout=300)
     for name in studies.names():
         assert name in done.stdout
 

@@ -94,7 +94,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
 
 def ciphercost(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "CIPHERCOST_SCRATCH": "/proc/nowhere", html_page.SWITCH: "on"}
-    return warm.run(argv, cwd=cwd, env=env, timeout=120)
+    return warm.run(argv, cwd=cwd, env=env, timeout=600)
 
 
 def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tmp_path: Path) -> None:

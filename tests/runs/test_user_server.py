@@ -36,7 +36,7 @@ from test_passwords import environment
 from test_real import CLI, SHORT, ciphercost, measured, result_of
 from userservers import ENGINES, LIMITED, UNMARKED, UserServer, user_server
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds in which a whole run must get that far."""
 wait_for = partial(processes.wait_for, patience=PATIENCE)
 

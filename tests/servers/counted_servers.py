@@ -7,7 +7,6 @@ import os
 import pwd
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -25,11 +24,13 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.connection import Connection
 from ciphercost.model.slices import AgentSlice
 from directories import let_through
-from processes import wait_for
+from processes import listens, wait_for
 from stores import store
 from userservers import UserServer, user_server
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
+PORTS = 3
+"""Ports that are tried: another process may take one before the server does."""
 READS = ("SELECT ", "SHOW ", "START TRANSACTION READ ONLY", "COMMIT", "SET NAMES")
 """How statements of a reader may begin."""
 
@@ -59,16 +60,24 @@ class Counted(msgspec.Struct):
             ask(agent, {"type": "statement", "transaction": "t", "sql": self.operation, "parameters": ""})
             agent.connect("load", self.fields | {"connections": 2})
             done = agent.slice("load", 60, discard=0, operations=operations)
-        # A backend reports its last counts before it ends.
-        wait_for("the load's processes to end", lambda: not settled or set(tree(self.pid)) <= before)
+        if settled:
+            self._settled(before)
         assert (done.operations, done.errors) == (operations, 0), done.first_error
         return done
 
-    def administrate(self, *statements: str) -> None:
+    def administrate(self, *statements: str, settled: bool = False) -> None:
+        """Send statements. `settled`: until the server has counted them all."""
+        before = set(tree(self.pid))
         with Agent() as agent:
             agent.connect("look", self.fields)
             for each in statements:
                 agent.query("look", each)
+        if settled:
+            self._settled(before)
+
+    def _settled(self, before: set[int]) -> None:
+        """Wait until the server has no process besides these: a backend reports its last counts before it ends."""
+        wait_for("the load's processes to end", lambda: set(tree(self.pid)) <= before)
 
     def cpu(self) -> float:
         """CPU seconds of its processes, ended ones too."""
@@ -200,17 +209,20 @@ http {{
 def nginx(directory: Path, program: str = "") -> Iterator[Counted]:
     """nginx with a status page, configured and started as a user does."""
     (installation, *_) = engines.get("nginx").available()
-    port = free_port("127.0.0.1")
     let_through(directory)
     user = ""
     if account := server_user():
         user = f"user {pwd.getpwuid(account[0]).pw_name} {grp.getgrgid(account[1]).gr_name};"
-    (directory / "nginx.conf").write_text(NGINX.format(directory=directory, port=port, user=user))
     binary = program or str(Path(installation.location) / "nginx")
-    with subprocess.Popen([binary, "-p", directory, "-e", "stderr", "-c", directory / "nginx.conf"]) as process:
+    for _ in range(PORTS):
+        port = free_port("127.0.0.1")
+        (directory / "nginx.conf").write_text(NGINX.format(directory=directory, port=port, user=user))
+        process = subprocess.Popen([binary, "-p", directory, "-e", "stderr", "-c", directory / "nginx.conf"])
+        if listens(process, port):
+            break
+    with process:
         try:
             fields = Connection(driver="http", host="127.0.0.1", port=port, authority="localhost", path="/page")
-            _answers(fields)
             log = directory / "access.log"
             yield Counted(
                 f"http://localhost:{port}/nginx_status",
@@ -226,15 +238,3 @@ def nginx(directory: Path, program: str = "") -> Iterator[Counted]:
             )
         finally:
             process.terminate()
-
-
-def _answers(fields: Connection) -> None:
-    with Agent() as agent:
-        for _ in range(100):
-            try:
-                agent.connect("look", fields)
-            except Exception:
-                time.sleep(0.05)
-            else:
-                return
-    raise AssertionError("nginx did not start")

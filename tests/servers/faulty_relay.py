@@ -1,6 +1,6 @@
 """faulty_relay: a relay to a server, which drops or stalls the encrypted connections, and leaves the plain ones alone.
 
-A process of its own: PORT TRIGGER DROP STALL EVERY. It prints its own port, and ends with its input. Faults begin when the file TRIGGER exists.
+A process of its own: PORT TRIGGER DROP STALL EVERY. It prints its own port, and ends with its input. There are faults while the file TRIGGER exists.
 DROP: seconds after which an encrypted connection is closed; STALL: seconds for which all encrypted connections stand still, EVERY so many
 seconds on average. 0: never.
 """
@@ -38,10 +38,11 @@ class Faults:
             self._open.append((time.monotonic(), connection))
 
     def run(self) -> None:
-        while not self.trigger.exists():
-            time.sleep(0.01)
-        began, chance = time.monotonic(), random.Random(1)
+        began, chance = 0.0, random.Random(1)
         while True:
+            while not self.trigger.exists():
+                time.sleep(0.01)
+                began = time.monotonic()
             if self.stall:
                 time.sleep(chance.expovariate(1 / self.every))
                 self.free.clear()

@@ -464,9 +464,9 @@ def test_each_file_is_a_workload_and_all_are_one() -> None:
 
 
 def test_it_is_listed_and_refuses_what_does_not_fit() -> None:
-    listed = warm.run(["list", "studies"], timeout=60)
+    listed = warm.run(["list", "studies"], timeout=300)
     assert "web-tls" in listed.stdout
-    done = warm.run(["replicate", "web-tls", "--engine", "mysql"], timeout=60)
+    done = warm.run(["replicate", "web-tls", "--engine", "mysql"], timeout=300)
     assert done.returncode == 2
     assert "'mysql'" in done.stderr
 
