@@ -93,7 +93,6 @@ class Mysql(Conversation):
 
     def _what_next(self) -> Did:
         self.receive(1)
-        self.client.settimeout(1.0)
         rest = self.client.recv(MOST_BYTES)
         quits = rest.endswith(QUIT[1:]) and len(rest) + 1 in (len(QUIT), COMPRESSED_QUIT_BYTES)
         return "ended" if quits else "statement"
