@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import time
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from msgspec import structs
 
 import warm
-from ciphercost.host import mounts, run_ownership, tools, volumes
+from ciphercost.host import leftovers, mounts, run_ownership, tools
+from ciphercost.host.leftovers import Leftover
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState
@@ -49,6 +51,31 @@ def test_a_daemon_that_mounts_another_kind_of_file_system_is_named_with_both_kin
         ):
             mount.mount()
         assert not mounts.is_mounted(place)
+
+
+@pytest.mark.parametrize("cleaned", [False, True], ids=["at the end of a run", "by ciphercost clean"])
+def test_what_a_daemon_mounted_that_answers_no_more_is_unmounted(
+    cleaned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that was killed while it had a file of its own mount open: umount alone waits for it, for ever."""
+    monkeypatch.setattr(mounts, "UNMOUNT_SECONDS", 1.0)
+    with resting("gocryptfs", scrypt="10") as (_, rest, scratch):
+        place, below = scratch / "shown", scratch / "below"
+        for directory in (place, below):
+            directory.mkdir()
+        mount = fuse.Fuse(rest.supervisor, place, [fuse.passing(), below, place], "fuse.passing")
+        mount.mount()
+        os.kill(mount.pid, signal.SIGSTOP)
+        try:
+            time.sleep(1.1)  # the kernel keeps what it knows of the directory for a second, and then has to ask
+            if cleaned:
+                assert leftovers.remove([Leftover("mount", str(place), scratch.name)]) == []
+            else:
+                rest.supervisor.run(mounts.unmounting(place), timeout=60)
+            assert not mounts.is_mounted(place)
+        finally:
+            os.kill(mount.pid, signal.SIGCONT)
+        mount.unmount()
 
 
 @pytest.mark.parametrize("state", ["missing", "wrong"])
@@ -124,7 +151,7 @@ def test_data_unmounted_outside_ciphercost_is_not_proven() -> None:
         Agent() as agent,
         mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
     ):
-        rest.supervisor.run(volumes.unmounting(volume.path.parent))
+        rest.supervisor.run(mounts.unmounting(volume.path.parent))
         write(volume, rest)
         seen = look("encrypted", volume, rest, agent)
         passed, words = mechanism.status(seen)

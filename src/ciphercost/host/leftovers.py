@@ -317,9 +317,8 @@ def _system(*argv: str, check: bool = True) -> int:
 
 
 def _unmount(leftover: Leftover) -> None:
-    if _system("umount", leftover.what, check=False):
-        # Some process is inside it: detach it now, and it goes when that process does.
-        _system("umount", "--lazy", leftover.what)
+    # If some process is inside it, it is detached now, and goes when that process does.
+    _system(*mounts.unmounting(leftover.what))
 
 
 def _detach(leftover: Leftover) -> None:

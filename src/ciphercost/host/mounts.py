@@ -9,6 +9,22 @@ import msgspec
 
 from ciphercost.model.errors import RunError
 
+UNMOUNT = """
+timeout -k 1 "$3" umount "$1" 2>/dev/null
+case $? in
+0) ;;
+124 | 137) umount --force "$1" 2>/dev/null || umount --lazy "$1" 2>/dev/null ;;
+*) umount --lazy "$1" 2>/dev/null ;;
+esac
+! grep -qF " $2 " /proc/mounts
+"""
+"""Also works if nothing was mounted yet, if some process is still inside, or if its FUSE daemon is dead or answers no more. The last happens
+too where a daemon is killed that has just opened a file of its own mount: it waits for itself, for ever, unless the kernel ends the connection
+(`--force`).
+"""
+UNMOUNT_SECONDS = 20.0
+"""How long a file system may take to answer, before what it has not done is given up."""
+
 
 class Mount(msgspec.Struct, frozen=True):
     """One line of /proc/self/mountinfo."""
@@ -55,6 +71,11 @@ def plain(text: str) -> str:
 def escaped(path: Path) -> str:
     """A path in the form of /proc/mounts. Pure."""
     return "".join(f"\\{ord(sign):03o}" if sign in " \t\n\\" else sign for sign in str(path))
+
+
+def unmounting(path: Path | str) -> list[str]:
+    """The command that unmounts `path` in whatever state it is. It fails only if it stays mounted."""
+    return ["sh", "-c", UNMOUNT, "unmount", str(path), escaped(Path(path)), str(UNMOUNT_SECONDS)]
 
 
 def is_mounted(path: Path) -> bool:

@@ -132,14 +132,14 @@ class ServerPair(msgspec.Struct):
         return next((server for server in self.servers if server.pid), None)
 
     def directories(self) -> Iterator[Path]:
-        """Those whose file systems hold what its servers write. None for your own servers: theirs are not known."""
+        """Those whose file systems hold the data that its servers write. None for your own servers: theirs are not known."""
         if self.place is not None:
             return
-        if self.directory is not None:
+        volumes = [server.volume for server in self.servers if server.volume is not None]
+        for volume in volumes:
+            yield from (path for path in (volume.path, *volume.backing) if path.is_dir())
+        if not volumes and self.directory is not None:
             yield self.directory
-        for server in self.servers:
-            if server.volume is not None:
-                yield from (path for path in (server.volume.path, *server.volume.backing) if path.is_dir())
 
     def look(self, arm: Arm, agent: LoadClient, name: str, connect: Connection) -> ArmAtRest:
         """One arm at rest, for a witness. `name`: the agent's arm that is connected like `connect`."""

@@ -11,20 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost.host.journal import Entry
-from ciphercost.host.mounts import escaped
+from ciphercost.host.mounts import unmounting
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import system_error
 from ciphercost.model.errors import RunError
 
 CAP_SYS_ADMIN = 21
 PATIENCE_SECONDS = 30.0
-UNMOUNT = 'umount "$1" 2>/dev/null || umount --lazy "$1" 2>/dev/null; ! grep -qF " $2 " /proc/mounts'
-"""Also works if nothing was mounted yet, if some process is still inside, or if its FUSE daemon is dead."""
-
-
-def unmounting(path: Path) -> list[str]:
-    """The command that unmounts `path` in whatever state it is. It fails only if it stays mounted."""
-    return ["sh", "-c", UNMOUNT, "unmount", str(path), escaped(path)]
 
 
 @contextmanager

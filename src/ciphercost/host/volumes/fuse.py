@@ -103,7 +103,7 @@ class Fuse:
         """Mount it. Raises RunError with the daemon's last output."""
         began = time.monotonic()
         # First, so that it is registered at every moment.
-        self._forget = self._supervisor.undo(volumes.unmounting(self.place), Entry("mount", str(self.place)))
+        self._forget = self._supervisor.undo(mounts.unmounting(self.place), Entry("mount", str(self.place)))
         self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env, stdin=self._stdin)
         deadline = began + self._patience
         try:
@@ -136,7 +136,7 @@ class Fuse:
         """Unmount it; does nothing if it isn't mounted. Raises RunError if it stays mounted."""
         if self._process is None or self._forget is None:
             return
-        self._supervisor.run(volumes.unmounting(self.place))
+        self._supervisor.run(mounts.unmounting(self.place))
         self._forget()
         self._forget = None
         with contextlib.suppress(RunError):
