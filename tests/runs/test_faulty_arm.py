@@ -83,12 +83,14 @@ def test_an_encrypted_arm_that_loses_connections_is_neither_equivalent_nor_withi
     argv = ("--time", "14s", "--clients", "1", "--no-latency")
     with relayed(server.fields.port, measuring, drop=1.5) as port:
         for _ in range(steady.TRIES):  # on a busy machine there are fewer drops, and then they may be chance
+            shutil.rmtree(tmp_path / "runs", ignore_errors=True)
             printed, cell = measured(tmp_path, server, port, *argv, slice_seconds=0.05)
             of = cell["failures"]
             if failures.slices_differ(msgspec.convert(of, Failures)):
                 break
-            shutil.rmtree(tmp_path / "runs")
-    assert of["encrypted"] > 0 == of["plain"]
+    assert measuring.exists()
+    assert of["encrypted"] >= 5
+    assert of["plain"] == 0
     assert cell["verdict"] != "equivalent"
     words = " ".join(printed.split())
     assert "THE ENCRYPTED ARM FAILS MORE OFTEN" in words.partition("postgresql 1")[0], "before any cost"

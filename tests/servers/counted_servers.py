@@ -220,6 +220,8 @@ def nginx(directory: Path, program: str = "") -> Iterator[Counted]:
         process = subprocess.Popen([binary, "-p", directory, "-e", "stderr", "-c", directory / "nginx.conf"])
         if listens(process, port):
             break
+    else:
+        raise AssertionError("nginx did not start")
     with process:
         try:
             fields = Connection(driver="http", host="127.0.0.1", port=port, authority="localhost", path="/page")

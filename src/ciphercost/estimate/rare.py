@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ciphercost.estimate.tally import COLUMN, Arms
+from ciphercost.model.facts import PAGE
 from ciphercost.model.spec import ARMS, Arm
 
 LEAST_EVENTS = 8
@@ -22,8 +23,6 @@ A total of N such events has a relative standard error of 1/√N. So N is 1 ÷ t
 which the scatter over blocks shows; clusters and large events make it smaller than their number."""
 LEAST_COUNTED = 20
 """Fewest events per arm where they can be counted: the scatter of very few is 0 too often by chance."""
-PAGE = 4096
-"""Bytes that a system reads or writes at least."""
 EVENT = {"faults": 1, "switches": 1, "segments": 1, "read_bytes": PAGE, "write_bytes": PAGE}
 """By field: how much of it is an event that can happen at any time. Other fields, such as
 CPU time, grow with each operation: their ratio always has an interval, wide if they scatter."""

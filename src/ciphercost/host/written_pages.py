@@ -24,7 +24,7 @@ def most_counted(directories: Iterable[Path]) -> int:
 
     0: it counts nothing there (tmpfs, or a file system in user space, whose daemon writes elsewhere), or nobody can tell.
     """
-    return max(map(counted, directories), default=0)
+    return max(map(counted, set(directories)), default=0)
 
 
 def counted(directory: Path) -> int:

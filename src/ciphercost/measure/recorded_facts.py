@@ -257,7 +257,8 @@ def describe_session(facts: CellFacts, pair: ServerPair, connected: Mapping[Arm,
     )
     facts.separate_processes = len({server.pid for server in pair.servers}) > 1 and not pair.embedded
     facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
-    facts.page_counted = written_pages.most_counted(pair.directories())
+    if not facts.page_counted:  # the same file systems in every session
+        facts.page_counted = written_pages.most_counted(pair.directories())
 
 
 def describe_link(facts: CellFacts, pair: ServerPair, supervisor: Supervisor) -> None:

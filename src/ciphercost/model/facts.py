@@ -57,7 +57,7 @@ UNREGISTERED = Registered(False, 0, "", "", [], [])
 
 
 PAGE = 4096
-"""Bytes of a block of a file system."""
+"""Bytes of a block of a file system: a database, a file system or the kernel reads or writes at least so many."""
 
 
 class CellFacts(msgspec.Struct, omit_defaults=True):

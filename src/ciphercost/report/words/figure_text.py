@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ciphercost.estimate.imported import imported_metric
 from ciphercost.estimate.levels import LEVELS, level
 from ciphercost.estimate.notation import TIMES, by_factor, decimals_of_half, interval, number, of_what, percent, worded
+from ciphercost.model.facts import PAGE
 from ciphercost.model.printable import printable as printable  # what shows text has it from here
 from ciphercost.model.result import Cell, Estimate, Part
 from ciphercost.model.spec import ARMS
@@ -66,10 +67,6 @@ class Row(NamedTuple):
     levels: str
     """`18.2 → 23.9 µs`; empty if an arm's level is unknown."""
     estimate: Estimate
-
-
-PAGE = 4096.0
-"""Bytes that a database or a file system reads or writes at once."""
 
 
 FLOORS = {
